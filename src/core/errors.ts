@@ -1,0 +1,166 @@
+// Every way a lock can fail, one class per cause (P17). Imports nothing.
+// A message says what happened, to which key, after how long, who holds it and what to do. Ids never appear in it.
+
+const BRAND: symbol = Symbol.for("holdfast.LockError");
+
+export type LockErrorCode =
+  | "ERR_LOCK_TIMEOUT"
+  | "ERR_LOCK_ABORTED"
+  | "ERR_LOCK_LOST"
+  | "ERR_LOCK_DEADLOCK"
+  | "ERR_LOCK_QUORUM"
+  | "ERR_STORE_UNAVAILABLE"
+  | "ERR_STORE_UNSAFE"
+  | "ERR_FENCE_STALE"
+  | "ERR_LOCK_UNSUPPORTED"
+  | "ERR_LOCK_ARGUMENT";
+
+export interface LockErrorOptions {
+  readonly key?: string | undefined;
+  readonly cause?: unknown;
+  readonly retryable?: boolean;
+}
+
+/** The parent of all of them. `LockError.is(e)` also knows errors of another copy of the package. */
+export class LockError extends Error {
+  readonly code: LockErrorCode;
+  readonly key: string | undefined;
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly retryable: boolean;
+
+  constructor(code: LockErrorCode, message: string, options: LockErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.key = options.key;
+    this.retryable = options.retryable ?? false;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  static is(error: unknown): error is LockError {
+    return typeof error === "object" && error !== null && (error as Record<symbol, unknown>)[BRAND] === true;
+  }
+}
+
+/** A holder as errors show it: everything plain. */
+export interface HolderSummary {
+  readonly label: string;
+  readonly mode: "exclusive" | "shared";
+  readonly permits: number;
+  readonly fence: string;
+  readonly remainingMs: number;
+  readonly heldMs: number;
+}
+
+/** Busy: not acquired within `wait`. */
+export class LockTimeoutError extends LockError {
+  readonly waitedMs: number;
+  readonly holders: readonly HolderSummary[];
+
+  constructor(
+    message: string,
+    options: LockErrorOptions & { waitedMs: number; holders: readonly HolderSummary[] },
+  ) {
+    super("ERR_LOCK_TIMEOUT", message, { retryable: true, ...options });
+    this.waitedMs = options.waitedMs;
+    this.holders = options.holders;
+  }
+}
+
+/** The caller's signal, or `close()`, ended the wait. */
+export class LockAbortedError extends LockError {
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super("ERR_LOCK_ABORTED", message, options);
+  }
+}
+
+/** The lease ended before its holder let go. */
+export class LockLostError extends LockError {
+  readonly reason: string;
+  readonly fence: string | undefined;
+  /** What the callback of `using` returned although the lease was lost. */
+  result: unknown = undefined;
+
+  constructor(message: string, options: LockErrorOptions & { reason: string; fence?: string | undefined }) {
+    super("ERR_LOCK_LOST", message, options);
+    this.reason = options.reason;
+    this.fence = options.fence;
+  }
+}
+
+/** One step of a cycle: this actor holds `holds` and waits for `waitsFor`. */
+export interface DeadlockStep {
+  readonly label: string;
+  readonly holds: string;
+  readonly waitsFor: string;
+}
+
+/** Waiting would never end. */
+export class DeadlockError extends LockError {
+  readonly cycle: readonly DeadlockStep[];
+
+  constructor(message: string, options: LockErrorOptions & { cycle: readonly DeadlockStep[] }) {
+    super("ERR_LOCK_DEADLOCK", message, options);
+    this.cycle = options.cycle;
+  }
+}
+
+export interface NodeReason {
+  readonly node: string;
+  readonly reason: string;
+}
+
+/** No majority of nodes agreed. */
+export class QuorumError extends LockError {
+  readonly nodes: readonly NodeReason[];
+
+  constructor(message: string, options: LockErrorOptions & { nodes: readonly NodeReason[] }) {
+    super("ERR_LOCK_QUORUM", message, { retryable: true, ...options });
+    this.nodes = options.nodes;
+  }
+}
+
+/** The store could not be asked or did not answer in time. */
+export class StoreUnavailableError extends LockError {
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super("ERR_STORE_UNAVAILABLE", message, { retryable: true, ...options });
+  }
+}
+
+/** The store can drop locks as it is set up (P19). Says what is misconfigured and how to fix it. */
+export class UnsafeStoreError extends LockError {
+  readonly setting: string;
+  readonly fix: string;
+
+  constructor(message: string, options: LockErrorOptions & { setting: string; fix: string }) {
+    super("ERR_STORE_UNSAFE", message, options);
+    this.setting = options.setting;
+    this.fix = options.fix;
+  }
+}
+
+/** A guard has already let through a larger fence. */
+export class StaleFenceError extends LockError {
+  readonly fence: bigint;
+  readonly seen: bigint;
+
+  constructor(message: string, options: LockErrorOptions & { fence: bigint; seen: bigint }) {
+    super("ERR_FENCE_STALE", message, options);
+    this.fence = options.fence;
+    this.seen = options.seen;
+  }
+}
+
+/** This store, or this platform, cannot do that. */
+export class UnsupportedError extends LockError {
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super("ERR_LOCK_UNSUPPORTED", message, options);
+  }
+}
+
+/** The call itself is wrong. Nothing was acquired. */
+export class InvalidArgumentError extends LockError {
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super("ERR_LOCK_ARGUMENT", message, options);
+  }
+}

@@ -1,0 +1,77 @@
+// Listeners. A throwing listener cannot hurt a lock, and a lock that nobody listens to pays nothing.
+
+import { InvalidArgumentError } from "./errors.ts";
+import type { LossReason } from "./store.ts";
+import type { System } from "./system.ts";
+
+/** Everything plain: fences are decimal strings, ids never appear. */
+export interface LeaseEvent {
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly label: string;
+  /** Of the first key. */
+  readonly fence: string;
+}
+
+export interface EventMap {
+  readonly waiting: { readonly key: string; readonly keys: readonly string[]; readonly label: string };
+  readonly acquired: LeaseEvent & { readonly waitedMs: number; readonly handedOff: boolean };
+  readonly renewed: LeaseEvent & { readonly remainingMs: number };
+  readonly endangered: LeaseEvent & { readonly remainingMs: number };
+  readonly lost: LeaseEvent & { readonly reason: LossReason; readonly heldMs: number };
+  readonly released: LeaseEvent & { readonly heldMs: number; readonly handedOff: boolean };
+  readonly revoked: { readonly key: string; readonly reason: string; readonly force: boolean; readonly by: string };
+  readonly deadlock: { readonly key: string; readonly label: string };
+}
+
+export type EventName = keyof EventMap;
+
+const NAMES: readonly EventName[] = [
+  "waiting",
+  "acquired",
+  "renewed",
+  "endangered",
+  "lost",
+  "released",
+  "revoked",
+  "deadlock",
+];
+
+export class Events {
+  readonly #system: System;
+  readonly #listeners = new Map<EventName, Set<(event: never) => void>>();
+
+  constructor(system: System) {
+    this.#system = system;
+  }
+
+  on<E extends EventName>(name: E, listener: (event: EventMap[E]) => void): () => void {
+    if (!NAMES.includes(name)) {
+      throw new InvalidArgumentError(`there is no event ${JSON.stringify(name)}: there are ${NAMES.join(", ")}`);
+    }
+    if (typeof listener !== "function") throw new InvalidArgumentError(`the listener of ${name} is not a function`);
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners);
+    // Wrapped, so that one function added twice is two listeners and each `off` takes away its own.
+    const entry = (event: EventMap[E]): void => listener(event);
+    listeners.add(entry);
+    return () => {
+      listeners.delete(entry);
+      if (listeners.size === 0 && this.#listeners.get(name) === listeners) this.#listeners.delete(name);
+    };
+  }
+
+  /** The event is made only when somebody listens. */
+  emit<E extends EventName>(name: E, make: () => EventMap[E]): void {
+    const listeners = this.#listeners.get(name);
+    if (listeners === undefined) return;
+    const event = make();
+    for (const listener of [...listeners]) {
+      try {
+        (listener as (event: EventMap[E]) => void)(event);
+      } catch (error) {
+        this.#system.warn(`a listener of "${name}" threw`, error);
+      }
+    }
+  }
+}

@@ -1,0 +1,1 @@
+export interface Lease { readonly key: string }

@@ -1,0 +1,214 @@
+// THE contract between core and a store. Types only.
+// A store makes single attempts and tells the truth; core owns everything that has to do with time. A store therefore
+// never sets a timer, never retries on its own account and never guesses: what it does not know it throws.
+
+import type { System } from "./system.ts";
+
+export type Mode = "exclusive" | "shared";
+
+/** What a store can hold: plain locks, read locks, semaphores, several keys in one atomic step, records that outlive their holder. */
+export type Kind = "exclusive" | "shared" | "semaphore" | "multi" | "keep";
+
+/** What a store promises, as data. Core switches on it, the conformance suite selects by it, the documentation prints it. */
+export interface Guarantees {
+  /** G3: strict under any fault. G2: strict while a majority keeps its counters. G1: strict unless acknowledged writes are lost and clocks run back. */
+  readonly fence: "G1" | "G2" | "G3";
+  /** What ends the grant of a holder that vanished. */
+  readonly ends: "lease" | "session";
+  /** How soon the key of a killed holder is free again; "lease" is ttl + grace. */
+  readonly freeAfterCrashMs: number | "lease";
+  readonly order: "fifo" | "none";
+  readonly wakes: "push" | "block" | "poll";
+  /** Longest time a free key may stay unnoticed by a live waiter when every push was lost (P11). */
+  readonly pollMs: number;
+  /** How long a waiter that was chosen may take to answer before the next one is chosen (P12). */
+  readonly claimMs: number;
+  /** "machine": the store's clock is this machine's monotonic clock, so wall and boot clocks need not be consulted. */
+  readonly clock: "store" | "machine";
+  readonly scope: "process" | "machine" | "network";
+  readonly kinds: readonly Kind[];
+  /** Faults under which P1 holds without the help of the fence. */
+  readonly survives: readonly string[];
+  /** What must be true of the surroundings for all of this to hold, in words. */
+  readonly needs: readonly string[];
+}
+
+/** What core gives to a store that it opens. */
+export interface StoreEnv {
+  readonly namespace: string;
+  readonly system: System;
+  /** Names of unsafe settings that the caller accepts. */
+  readonly allow: readonly string[];
+}
+
+/** What a store's factory returns and `createLocks` takes: a description that can be opened. Opening may load a client. */
+export interface Store {
+  readonly name: string;
+  readonly guarantees: Guarantees;
+  open(env: StoreEnv): Promise<OpenStore>;
+}
+
+/** One attempt to get one or several keys. The id is fresh for every turn and kept over repetitions; seq counts the sends. */
+export interface Request {
+  /** Distinct, in canonical order; more than one only where `kinds` has "multi". */
+  readonly keys: readonly string[];
+  /** 128 random bits in hex. Whoever knows it is the owner, so it never appears in logs, errors or events. */
+  readonly id: string;
+  readonly seq: number;
+  readonly mode: Mode;
+  readonly permits: number;
+  /** 1 is a lock, more is a semaphore of so many permits. */
+  readonly limit: number;
+  readonly ttlMs: number;
+  /** How much longer than ttlMs the store keeps the key. */
+  readonly graceMs: number;
+  /** The key stays taken at least so long after the grant, whether its holder releases it or dies; 0 = no. */
+  readonly keepMs: number;
+  readonly label: string;
+  readonly actor: string;
+  /** false: no place in line, whatever the answer. */
+  readonly queue: boolean;
+}
+
+/** The surroundings of one call. */
+export interface Io {
+  /** The call is worthless after this many ms; core stops listening then. */
+  readonly timeoutMs: number;
+  /** Aborts when core has stopped listening. */
+  readonly signal: AbortSignal;
+  /** Core's own patience, lent to a store that has to look again within one call; 0 only lets other work go first. */
+  sleep(ms: number): Promise<void>;
+}
+
+export interface Grant<Cookie = unknown> {
+  /** One per key, in the order of `request.keys`. */
+  readonly fences: readonly bigint[];
+  /** How many numbers that follow each fence belong to this grant too, for hand-offs inside the process. 0 for shared locks and semaphores. */
+  readonly fenceRoom: number;
+  /** Validity, counted from the moment when the send numbered `anchor` left. */
+  readonly validMs: number;
+  readonly anchor: number;
+  readonly cookie: Cookie;
+  /** The grant must be confirmed by a renewal before anybody uses it (a push that replicas have not acknowledged). */
+  readonly confirm?: boolean;
+}
+
+export interface Busy {
+  /** Who holds it, if known. */
+  readonly holders?: readonly HolderInfo[];
+  /** Look again no later than this. For a waiter this is also its heartbeat. */
+  readonly againMs: number;
+}
+
+export type AttemptAnswer<Cookie = unknown> =
+  | { readonly granted: Grant<Cookie> }
+  | { readonly busy: Busy }
+  /** The key is in use as a semaphore (or lock) of another size. */
+  | { readonly conflict: { readonly key: string; readonly limit: number } }
+  /** The id was released or abandoned before: nothing was changed. */
+  | { readonly ended: true };
+
+export interface RenewItem<Cookie = unknown> {
+  readonly request: Request;
+  readonly cookie: Cookie;
+  readonly ttlMs: number;
+  /** Where local hand-offs have got to; the record is brought up to date with it. */
+  readonly lastFences: readonly bigint[];
+  readonly label: string;
+}
+
+export type RenewAnswer =
+  /** Valid for so long from the send of this renewal. */
+  | { readonly state: "renewed"; readonly validMs: number }
+  /** Still ours, but the end has not moved. */
+  | { readonly state: "held" }
+  | { readonly state: "lost"; readonly reason: LossReason; readonly detail?: string }
+  | { readonly state: "unknown"; readonly cause?: unknown };
+
+export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session";
+
+export interface ReleaseOptions {
+  /** The last fence that was used, per key: numbers above it may be given out again. */
+  readonly lastFences: readonly bigint[];
+}
+
+export interface HolderInfo {
+  readonly label: string;
+  readonly mode: Mode;
+  readonly permits: number;
+  readonly fence: bigint;
+  readonly remainingMs: number;
+  readonly heldMs: number;
+  /** The key that this holder itself is waiting for. */
+  readonly waitingFor?: string;
+  /** Set once an operator has revoked it. */
+  readonly revoked?: string;
+  /** Not a live holder: the key is kept closed by `keepMs`. */
+  readonly kept?: boolean;
+}
+
+export interface WaiterInfo {
+  readonly label: string;
+  readonly mode: Mode;
+  readonly permits: number;
+  readonly waitedMs: number;
+}
+
+export interface LockInfo {
+  readonly key: string;
+  readonly limit: number;
+  readonly holders: readonly HolderInfo[];
+  /** null where the store cannot know them. */
+  readonly waiters: readonly WaiterInfo[] | null;
+}
+
+export interface RevokeOptions {
+  /** Only the holder with this fence (or one it was handed on to) is revoked. */
+  readonly fence?: bigint;
+  readonly reason: string;
+  readonly force: boolean;
+}
+
+export type RevokeAnswer = "revoked" | "free" | "other-fence";
+
+export interface Finding {
+  /** The name by which `allow` accepts it, or a short stable name. */
+  readonly id: string;
+  readonly level: "info" | "warning" | "danger";
+  readonly what: string;
+  readonly why: string;
+  readonly fix: string;
+}
+
+/** "waiting for K", written into the held record of an actor that waits; null clears it. */
+export type Note = { readonly waitingFor: string } | null;
+
+/** A store that this process has open. Every method is one attempt; a throw means "unknown" unless it is an error that says otherwise. */
+export interface OpenStore<Cookie = unknown> {
+  /** May be narrower than the description's once the server is known. */
+  readonly guarantees: Guarantees;
+  /** Idempotent per id: an id that already holds is re-armed to its full ttl, one that waits keeps its place. */
+  attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>>;
+  /** One answer per item, in order; a throw is "unknown" for all. Never recreates what is gone. */
+  renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]>;
+  /** Only the owner's id releases. Passes the key to the next waiter in the same step. */
+  release(
+    request: Request,
+    cookie: Cookie,
+    options: ReleaseOptions,
+    io: Io,
+  ): Promise<"released" | "not-held">;
+  /** Forget this id: grant, place in line, watch. Passes the key on if the id had just been chosen. A late attempt with this id changes nothing. */
+  abandon(request: Request, io: Io): Promise<void>;
+  /** Push: `wake` may carry the grant itself; may be spurious, late or missed. */
+  subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
+  /** Tells core of losses that the store learns of by itself. */
+  onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;
+  owns(request: Request, cookie: Cookie, io: Io): Promise<boolean>;
+  note(request: Request, cookie: Cookie, note: Note, io: Io): Promise<void>;
+  inspect(key: string, io: Io): Promise<LockInfo | null>;
+  list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo>;
+  revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer>;
+  check(io: Io): Promise<readonly Finding[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,31 @@
+// THE door to time and chance. Types only.
+// Core and stores reach clocks, timers and randomness through this interface and nowhere else, so that a simulator can
+// run them in virtual time from one seed.
+
+/** One moment as three clocks saw it, in ms. Only differences of the same clock mean anything. */
+export interface Instant {
+  /** Never set, never jumps; stands still while the machine is suspended. Shared by all processes of one boot. */
+  readonly monoMs: number;
+  /** As mono, but goes on during suspend. May be coarse. */
+  readonly bootMs: number;
+  /** The calendar. Can be set by anybody at any time. */
+  readonly wallMs: number;
+}
+
+export interface System {
+  now(): Instant;
+  monoMs(): number;
+  wallMs(): number;
+  /** Runs `fn` once after `ms` (any length). A background timer does not keep the process alive. Returns its cancellation. */
+  after(ms: number, fn: () => void, kind?: "background"): () => void;
+  /** Lets other work of the event loop go first. */
+  yield(): Promise<void>;
+  /** 128 random bits in hex. */
+  randomId(): string;
+  /** At least 0, less than 1. For jitter. */
+  random(): number;
+  /** Who this process is, for people: `host:pid`. */
+  readonly processLabel: string;
+  /** Something went wrong that no caller can be told of (a listener threw). */
+  warn(message: string, cause: unknown): void;
+}

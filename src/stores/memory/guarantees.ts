@@ -1,0 +1,22 @@
+// What the memory store promises. The strongest there is, within one process.
+
+import type { Guarantees } from "../../core/store.ts";
+
+/** A chosen waiter may take so long to answer; it beats four times in that time. */
+export const CLAIM_MS = 1_000;
+export const HEARTBEAT_MS: number = CLAIM_MS / 4;
+
+export const memoryGuarantees: Guarantees = {
+  fence: "G3",
+  ends: "lease",
+  freeAfterCrashMs: "lease",
+  order: "fifo",
+  wakes: "push",
+  pollMs: HEARTBEAT_MS,
+  claimMs: CLAIM_MS,
+  clock: "machine",
+  scope: "process",
+  kinds: ["exclusive", "shared", "semaphore", "multi", "keep"],
+  survives: ["blocked event loop"],
+  needs: ["all users of a key share one process and one memory store"],
+};

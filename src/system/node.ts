@@ -1,0 +1,80 @@
+// The only file that touches clocks, timers and randomness.
+
+import { randomFillSync } from "node:crypto";
+import { hostname, uptime } from "node:os";
+import { performance } from "node:perf_hooks";
+import type { Instant, System } from "../core/system.ts";
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** performance.now() counts from the start of the process; adding this makes it CLOCK_MONOTONIC, which processes share. */
+const MONO_ORIGIN_MS: number = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+const monoMs = (): number => MONO_ORIGIN_MS + performance.now();
+
+/** Reading the boot clock costs a file read, so it is read again only when another clock has moved on by this much. */
+const BOOT_REFRESH_MS = 5;
+/** /proc/uptime counts in steps of 10 ms; a smaller difference is its rounding, not a suspend. */
+const BOOT_ROUNDING_MS = 20;
+let boot = { readAtMono: Number.NEGATIVE_INFINITY, readAtWall: 0, aheadMs: 0 };
+
+function bootMs(mono: number, wall: number): number {
+  if (mono - boot.readAtMono >= BOOT_REFRESH_MS || Math.abs(wall - boot.readAtWall) >= BOOT_REFRESH_MS) {
+    const aheadMs = uptime() * 1_000 - mono;
+    const rounding = Math.abs(aheadMs - boot.aheadMs) < BOOT_ROUNDING_MS;
+    boot = { readAtMono: mono, readAtWall: wall, aheadMs: rounding ? boot.aheadMs : aheadMs };
+  }
+  return mono + boot.aheadMs;
+}
+
+function now(): Instant {
+  const mono = monoMs();
+  const wall = Date.now();
+  return { monoMs: mono, bootMs: bootMs(mono, wall), wallMs: wall };
+}
+
+function after(ms: number, fn: () => void, kind?: "background"): () => void {
+  if (ms === Number.POSITIVE_INFINITY) return () => {};
+  const endMs = monoMs() + ms;
+  const arm = (): NodeJS.Timeout => {
+    // Rounded up: a timer that fires a little early would find nothing due and be set again.
+    const timer = setTimeout(ring, Math.min(LONGEST_TIMER_MS, Math.max(0, Math.ceil(endMs - monoMs()))));
+    if (kind === "background") timer.unref();
+    return timer;
+  };
+  const ring = (): void => {
+    if (endMs - monoMs() > 1) handle = arm();
+    else fn();
+  };
+  let handle = arm();
+  return () => clearTimeout(handle);
+}
+
+// Ids are drawn 256 at a time: one call into the crypto library per id would be the slowest part of an acquire.
+const pool = Buffer.alloc(16 * 256);
+let drawn = pool.length;
+
+function randomId(): string {
+  if (drawn === pool.length) {
+    randomFillSync(pool);
+    drawn = 0;
+  }
+  drawn += 16;
+  return pool.toString("hex", drawn - 16, drawn);
+}
+
+export const nodeSystem: System = {
+  now,
+  monoMs,
+  wallMs: Date.now,
+  after,
+  yield: () => new Promise((resolve) => setImmediate(resolve)),
+  randomId,
+  random: Math.random,
+  processLabel: `${hostname()}:${process.pid}`,
+  warn(message, cause) {
+    process.emitWarning(`${message}: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`, {
+      type: "HoldfastWarning",
+    });
+  },
+};
