@@ -22,7 +22,7 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import { Ledger, type LedgerGrant } from "../shared/ledger.ts";
+import { Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../shared/record.ts";
 import { CLAIM_MS, HEARTBEAT_MS, memoryGuarantees } from "./guarantees.ts";
 
@@ -32,10 +32,10 @@ const PRUNE_EVERY = 4_096;
 
 /** What all stores opened from one `memory()` share. */
 export class MemoryWorld {
-  readonly records = new Map<string, KeyRecord>();
-  readonly ended = new EndedIds();
+  readonly records: Map<string, KeyRecord> = new Map();
+  readonly ended: EndedIds = new EndedIds();
   /** The opened stores, by their name in the records. */
-  readonly open = new Map<string, MemoryStore>();
+  readonly open: Map<string, MemoryStore> = new Map();
   #created = 0;
 
   record(name: string, key: string, wallUs: number): KeyRecord {
@@ -187,12 +187,14 @@ export class MemoryStore implements OpenStore<null> {
       record: (key) => this.#record(key),
     });
     const answer = decide(ledger);
-    for (const wake of ledger.wakes) {
-      const store = this.#world.open.get(wake.proc);
-      if (wake.revoked !== undefined) store?.#tellLoss?.(wake.id, "revoked", wake.revoked);
-      else store?.#wakes.get(wake.id)?.(wake.grant && toGrant(wake.grant));
-    }
+    for (const wake of ledger.wakes) this.#world.open.get(wake.proc)?.hear(wake);
     return Promise.resolve(answer);
+  }
+
+  /** The receiving end of a push. */
+  hear(wake: Wake): void {
+    if (wake.revoked !== undefined) this.#tellLoss?.(wake.id, "revoked", wake.revoked);
+    else this.#wakes.get(wake.id)?.(wake.grant && toGrant(wake.grant));
   }
 }
 
