@@ -1,13 +1,40 @@
-// The public shape of `Locks`, as documented. Types only; `locks.ts` is the implementation.
+// The public shape of `Locks` and `Lease`, as documented. Types only; `locks.ts` and `lease.ts` are the implementation.
 
 import type { EventMap, EventName } from "./events.ts";
-import type { Lease } from "./lease.ts";
+import type { Duration } from "./duration.ts";
 import type { AcquireOptions, OnceOptions } from "./options.ts";
-import type { Finding, Guarantees, LockInfo } from "./store.ts";
+import type { Finding, Guarantees, LockInfo, Mode } from "./store.ts";
 
 export type Key = string | readonly string[];
 
 export type OnceResult<T> = { readonly ran: true; readonly result: T } | { readonly ran: false };
+
+/** A lock that is held, with an honest end. */
+export interface Lease extends AsyncDisposable {
+  /** The first of `keys`. */
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly label: string;
+  readonly mode: Mode;
+  /** The fencing token: larger for every later grant of the key. With several keys it throws: use `fenceOf`. */
+  readonly fence: bigint;
+  fenceOf(key: string): bigint;
+  /** True only while the lease is certainly valid, read from the clock each time. */
+  readonly held: boolean;
+  /** ms of certain validity. */
+  readonly remaining: number;
+  /** Aborts when the lease is lost, at the latest just before its window ends. */
+  readonly signal: AbortSignal;
+  /** Throws LockLostError unless `held`. */
+  assertHeld(): void;
+  /** Asks the store; false also marks it lost. */
+  verify(): Promise<boolean>;
+  /** Moves the end of the lease. */
+  extend(ttl?: Duration): Promise<void>;
+  /** Idempotent; false if it had ended before. */
+  release(): Promise<boolean>;
+  toJSON(): Record<string, unknown>;
+}
 
 export interface Locks extends AsyncDisposable {
   /** Waits up to `wait`; several keys are all taken or none. */

@@ -1,1 +1,171 @@
-export interface Lease { readonly key: string }
+// The handle that a caller gets. It owns no timer and makes no decision: whether it is held is read from the clock each
+// time (P7), and everything that needs the store is asked of the keeper.
+
+import type { Actor } from "./actor.ts";
+import type { Lease } from "./api.ts";
+import type { Duration } from "./duration.ts";
+import { InvalidArgumentError, LockLostError } from "./errors.ts";
+import type { Hold } from "./hold.ts";
+import { showKey } from "./key.ts";
+import type { Wish } from "./options.ts";
+import type { LossReason, Mode } from "./store.ts";
+
+/** What a lease needs done. */
+export interface LeaseKeeper {
+  release(lease: HeldLease): Promise<boolean>;
+  extend(lease: HeldLease, ttl: Duration | undefined): Promise<void>;
+  verify(lease: HeldLease): Promise<boolean>;
+}
+
+const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
+  expired: "its window ended before a renewal was confirmed",
+  gone: "the store no longer knows this holder",
+  revoked: "an operator revoked it",
+  "max-hold": "it was held for as long as maxHold allows",
+  session: "the store ended this process's session",
+};
+
+export class HeldLease implements Lease {
+  /** The locks that it belongs to; keys of different stores have nothing to do with each other. */
+  readonly owner: LeaseKeeper;
+  readonly actor: Actor;
+  readonly wish: Wish;
+  /** One, or one per key where the store cannot take several at once. */
+  readonly holds: readonly Hold[];
+  readonly keys: readonly string[];
+  readonly grantedAtMs: number;
+  /** Monotonic moment at which `maxHold` is over. */
+  readonly endsAtMs: number;
+  readonly #fences: readonly bigint[];
+  #state: "held" | "released" | "lost" = "held";
+  #lost: LockLostError | null = null;
+  #controller: AbortController | null = null;
+  #release: Promise<boolean> | null = null;
+
+  constructor(owner: LeaseKeeper, holds: readonly Hold[], wish: Wish, actor: Actor, nowMs: number) {
+    this.owner = owner;
+    this.actor = actor;
+    this.wish = wish;
+    this.holds = holds;
+    this.keys = holds.length === 1 ? (holds[0] as Hold).request.keys : holds.flatMap((hold) => hold.request.keys);
+    this.#fences = holds.length === 1 ? (holds[0] as Hold).fences : holds.flatMap((hold) => hold.fences);
+    this.grantedAtMs = nowMs;
+    this.endsAtMs = nowMs + wish.maxHoldMs;
+    for (const hold of holds) hold.lease = this;
+    actor.add(this);
+  }
+
+  get key(): string {
+    return this.keys[0] as string;
+  }
+
+  get label(): string {
+    return this.wish.label;
+  }
+
+  get mode(): Mode {
+    return this.wish.mode;
+  }
+
+  get fence(): bigint {
+    if (this.keys.length === 1) return this.#fences[0] as bigint;
+    throw new InvalidArgumentError(
+      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      { key: this.key },
+    );
+  }
+
+  fenceOf(key: string): bigint {
+    const fence = this.#fences[this.keys.indexOf(key)];
+    if (fence !== undefined) return fence;
+    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+  }
+
+  get held(): boolean {
+    return this.remaining > 0;
+  }
+
+  get remaining(): number {
+    if (this.#state !== "held") return 0;
+    if (this.holds.length === 1) return (this.holds[0] as Hold).remaining();
+    return Math.min(...this.holds.map((hold) => hold.remaining()));
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#lost !== null) this.#controller.abort(this.#lost);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Set once the lease was lost. */
+  get lost(): LockLostError | null {
+    return this.#lost;
+  }
+
+  assertHeld(): void {
+    if (this.held) return;
+    throw this.#lost ?? this.#lossError("gone", "it was released");
+  }
+
+  verify(): Promise<boolean> {
+    return this.owner.verify(this);
+  }
+
+  extend(ttl?: Duration): Promise<void> {
+    return this.owner.extend(this, ttl);
+  }
+
+  release(): Promise<boolean> {
+    this.#release ??= this.owner.release(this);
+    return this.#release;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => {});
+  }
+
+  toJSON(): Record<string, unknown> {
+    const fences = Object.fromEntries(this.keys.map((key, i) => [key, String(this.#fences[i])]));
+    return {
+      key: this.key,
+      keys: this.keys,
+      label: this.label,
+      mode: this.mode,
+      permits: this.wish.permits,
+      limit: this.wish.limit,
+      ...(this.keys.length === 1 ? { fence: String(this.#fences[0]) } : { fences }),
+      held: this.held,
+      remaining: this.remaining,
+    };
+  }
+
+  /** As every event shows it. */
+  toEvent(): { key: string; keys: readonly string[]; label: string; fence: string } {
+    return { key: this.key, keys: this.keys, label: this.label, fence: String(this.#fences[0]) };
+  }
+
+  /** Let go by its holder: from now on `held` is false. */
+  markReleased(): void {
+    this.#state = "released";
+    this.actor.delete(this);
+  }
+
+  /** Lost, for ever. Returns false if it had ended before. */
+  markLost(reason: LossReason, detail: string | undefined): boolean {
+    if (this.#state !== "held") return false;
+    this.#state = "lost";
+    this.#lost = this.#lossError(reason, detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`);
+    this.actor.delete(this);
+    this.#controller?.abort(this.#lost);
+    return true;
+  }
+
+  #lossError(reason: LossReason, why: string): LockLostError {
+    return new LockLostError(
+      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
+      { key: this.key, reason, fence: String(this.#fences[0]) },
+    );
+  }
+}

@@ -1,8 +1,8 @@
 // Options as the caller gives them, and as the rest of core uses them: checked, complete, in ms. A typo is refused, not ignored.
 
+import type { Lease } from "./api.ts";
 import { type Duration, toMs } from "./duration.ts";
 import { InvalidArgumentError } from "./errors.ts";
-import type { Lease } from "./lease.ts";
 import type { Mode } from "./store.ts";
 import { defaultGraceMs } from "./window.ts";
 
@@ -100,6 +100,10 @@ const ACQUIRE_OPTIONS = [
   "signal",
   "label",
 ] as const;
+
+export function shapeOf({ mode, permits, limit, ttlMs, graceMs, keepMs }: Shape): Shape {
+  return { mode, permits, limit, ttlMs, graceMs, keepMs };
+}
 
 export function sameShape(a: Shape, b: Shape): boolean {
   return (

@@ -1,0 +1,286 @@
+// The one waiting loop. A turn is one request in the store on behalf of a line; it asks, and while the answer is "busy" it
+// waits for a push, the store's hint, or a nudge. It knows no deadline and no caller: those belong to the line.
+//
+// 1. Attempt. Granted: done. Refused for good: failed.
+// 2. Busy for the first time: subscribe, *then* attempt again, so that no wake-up can fall between.
+// 3. Wait for whichever is first: a push (which may carry the grant itself), the hint (the heartbeat), a nudge.
+// 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
+
+import { callTimeoutMs, type Caller } from "./call.ts";
+import { InvalidArgumentError, type LockError, StoreUnavailableError } from "./errors.ts";
+import type { Hold } from "./hold.ts";
+import type { Holds } from "./holds.ts";
+import { showKey } from "./key.ts";
+import { type Shape, shapeOf } from "./options.ts";
+import type { Busy, Grant, OpenStore, Request } from "./store.ts";
+import type { Instant, System } from "./system.ts";
+
+const FIRST_RETRY_MS = 20;
+const LONGEST_RETRY_MS = 1_000;
+/** A grant's anchor is a recent heartbeat; older sends are forgotten, and a grant that counts from one is refused. */
+const SENDS_REMEMBERED = 8;
+
+export interface TurnListener {
+  granted(hold: Hold): void;
+  failed(error: LockError): void;
+  /** The store has said for the first time that the key is busy. */
+  busy(): void;
+}
+
+export interface TurnDeps {
+  readonly store: OpenStore;
+  readonly caller: Caller;
+  readonly system: System;
+  readonly holds: Holds;
+}
+
+export interface TurnWish {
+  readonly keys: readonly string[];
+  readonly shape: Shape;
+  readonly label: string;
+  readonly actor: string;
+}
+
+export class Turn {
+  readonly shape: Shape;
+  readonly #deps: TurnDeps;
+  readonly #listener: TurnListener;
+  readonly #wish: TurnWish;
+  #request: Request;
+  readonly #sentAt: (Instant | undefined)[] = [];
+  #state: "running" | "settled" = "running";
+  #unsubscribe: (() => void) | null = null;
+  #pushed: Grant | null = null;
+  #woken = false;
+  #resume: (() => void) | null = null;
+  #attempting = false;
+  #failures = 0;
+  #tries: (() => void)[] = [];
+  /** The last answer, for errors: who holds it, or why the store could not be asked. */
+  lastBusy: Busy | null = null;
+  lastError: LockError | null = null;
+
+  constructor(deps: TurnDeps, wish: TurnWish, listener: TurnListener) {
+    this.#deps = deps;
+    this.#wish = wish;
+    this.#listener = listener;
+    this.shape = wish.shape;
+    this.#request = newRequest(this.#deps.system, this.#wish);
+  }
+
+  /** `expectBusy`: this process holds the key itself, so subscribing first saves an attempt. */
+  start(expectBusy: boolean): void {
+    // The loop reports through the listener; it never rejects.
+    void this.#run(expectBusy);
+  }
+
+  /** Looks once more now. Resolves when the answer is in, whatever it is. */
+  lastTry(): Promise<void> {
+    if (this.#state === "settled") return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#tries.push(resolve);
+      if (!this.#attempting) this.#wake();
+    });
+  }
+
+  /** Nobody wants it any more: the store is told to forget it, whatever is still under way. */
+  stop(): void {
+    if (this.#settle()) this.#deps.holds.abandonment.add(this.#request);
+  }
+
+  async #run(expectBusy: boolean): Promise<void> {
+    if (expectBusy) await this.#subscribe();
+    while (this.#state === "running") {
+      const againMs = await this.#attempt();
+      this.#tried();
+      if (this.#state !== "running" || againMs === null) continue;
+      if (this.#unsubscribe === null && this.#deps.store.subscribe !== undefined && this.#failures === 0) {
+        await this.#subscribe();
+        continue;
+      }
+      if (this.#tries.length === 0) await this.#wait(againMs);
+      this.#takePush();
+    }
+    this.#tried();
+  }
+
+  /** One attempt. Returns how long to wait before the next, or null to try again at once. */
+  async #attempt(): Promise<number | null> {
+    const { store, caller, holds } = this.#deps;
+    this.#woken = false;
+    this.#request = { ...this.#request, seq: this.#request.seq + 1 };
+    const request = this.#request;
+    const sentAt = holds.now();
+    this.#sentAt[request.seq % SENDS_REMEMBERED] = sentAt;
+    this.#attempting = true;
+    try {
+      const answer = await caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
+        store.attempt(request, io),
+      );
+      this.#failures = 0;
+      this.lastError = null;
+      if (this.#state !== "running") return null;
+      if ("granted" in answer) return this.#take(answer.granted) ? null : 0;
+      if ("conflict" in answer) return this.#conflict(answer.conflict);
+      if ("ended" in answer) return this.#startOver();
+      if (this.lastBusy === null) this.#listener.busy();
+      this.lastBusy = answer.busy;
+      return answer.busy.againMs;
+    } catch (error) {
+      return this.#failed(error as LockError);
+    } finally {
+      this.#attempting = false;
+    }
+  }
+
+  #take(grant: Grant): boolean {
+    const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED];
+    if (sentAt === undefined || this.#request.seq - grant.anchor >= SENDS_REMEMBERED) return false;
+    const hold = this.#deps.holds.begin(this.#request, this.shape, grant, sentAt);
+    if (hold === null) return false;
+    this.#settle();
+    if (hold.confirm) void this.#confirm(hold);
+    else this.#listener.granted(hold);
+    return true;
+  }
+
+  /** A push that replicas have not acknowledged becomes a grant by its first renewal. */
+  async #confirm(hold: Hold): Promise<void> {
+    const { holds } = this.#deps;
+    try {
+      const answer = await holds.renewal.now(hold, hold.ttlMs);
+      if (answer.state === "renewed" && !hold.ended) return this.#listener.granted(hold);
+    } catch (error) {
+      this.lastError = error as LockError;
+    }
+    if (!hold.ended) {
+      holds.end(hold);
+      holds.abandonment.add(hold.request);
+    }
+    this.#state = "running";
+    this.#startOver();
+    this.start(false);
+  }
+
+  #takePush(): void {
+    const grant = this.#pushed;
+    this.#pushed = null;
+    if (grant !== null && this.#state === "running") this.#take(grant);
+  }
+
+  #conflict(conflict: { readonly key: string; readonly limit: number }): null {
+    this.#settle();
+    this.#listener.failed(limitConflict(conflict, this.shape));
+    return null;
+  }
+
+  /** The id is dead (revoked, or forgotten by force): a fresh one goes to the end of the line. */
+  #startOver(): null {
+    this.#unsubscribe?.();
+    this.#unsubscribe = null;
+    this.#pushed = null;
+    this.#request = newRequest(this.#deps.system, this.#wish);
+    return null;
+  }
+
+  #failed(error: LockError): number | null {
+    if (this.#state !== "running") return null;
+    this.lastError = error;
+    if (!error.retryable) {
+      this.stop();
+      this.#listener.failed(error);
+      return null;
+    }
+    const backoff = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#failures);
+    this.#failures += 1;
+    return backoff * (0.5 + this.#deps.system.random() / 2);
+  }
+
+  async #subscribe(): Promise<void> {
+    const request = this.#request;
+    const { store, caller } = this.#deps;
+    if (store.subscribe === undefined) return;
+    try {
+      // A push for a request that is settled or was started over finds nobody.
+      const off = await caller.call("subscription", request.keys[0], callTimeoutMs(request.ttlMs), () =>
+        (store.subscribe as NonNullable<OpenStore["subscribe"]>)(request, (grant) => {
+          if (this.#request.id === request.id) this.#wake(grant);
+        }),
+      );
+      if (this.#state === "running" && this.#request.id === request.id) this.#unsubscribe = off;
+      else off();
+    } catch (error) {
+      // Polling is the net: without pushes the store's hint still holds.
+      this.lastError = error as LockError;
+      this.#unsubscribe = () => {};
+    }
+  }
+
+  #wake(grant?: Grant): void {
+    if (this.#state !== "running") return;
+    if (grant !== undefined) this.#pushed = grant;
+    this.#woken = true;
+    this.#resume?.();
+  }
+
+  #wait(ms: number): Promise<void> {
+    if (this.#woken) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#deps.system.after(ms, () => this.#resume?.());
+      this.#resume = () => {
+        this.#resume = null;
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  #tried(): void {
+    const tries = this.#tries;
+    this.#tries = [];
+    for (const resolve of tries) resolve();
+  }
+
+  /** Ends the loop. Returns false if it had ended before. */
+  #settle(): boolean {
+    if (this.#state === "settled") return false;
+    this.#state = "settled";
+    this.#unsubscribe?.();
+    this.#unsubscribe = null;
+    this.#resume?.();
+    return true;
+  }
+
+}
+
+/** One attempt that leaves no place in line. Null when busy; `busy` then says who holds it. */
+export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hold: Hold } | { busy: Busy }> {
+  const request: Request = { ...newRequest(deps.system, wish), seq: 1, queue: false };
+  const sentAt = deps.holds.now();
+  try {
+    const answer = await deps.caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
+      deps.store.attempt(request, io),
+    );
+    if ("busy" in answer) return answer;
+    if ("conflict" in answer) throw limitConflict(answer.conflict, wish.shape);
+    const hold = "granted" in answer ? deps.holds.begin(request, wish.shape, answer.granted, sentAt) : null;
+    if (hold !== null) return { hold };
+    throw new StoreUnavailableError(`the store's answer about ${showKey(request.keys[0] as string)} came too late`);
+  } catch (error) {
+    // Whether it was granted is unknown: it is not held (P8), and the store is told until it knows that too.
+    deps.holds.abandonment.add(request);
+    throw error;
+  }
+}
+
+function newRequest(system: System, wish: TurnWish): Request {
+  const { keys, shape, label, actor } = wish;
+  return { ...shapeOf(shape), keys, label, actor, queue: true, id: system.randomId(), seq: 0 };
+}
+
+function limitConflict(conflict: { readonly key: string; readonly limit: number }, shape: Shape): LockError {
+  return new InvalidArgumentError(
+    `${showKey(conflict.key)} is in use with limit ${conflict.limit}, this call says limit ${shape.limit}: all users of a key must agree`,
+    { key: conflict.key },
+  );
+}

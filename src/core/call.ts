@@ -1,0 +1,109 @@
+// Every call to a store goes through here and gets a deadline of its own (P13): a client library may queue a command for
+// minutes, and a frozen server never answers.
+
+import { Alarm } from "./alarm.ts";
+import { LockError, StoreUnavailableError } from "./errors.ts";
+import { showKey } from "./key.ts";
+import type { Io } from "./store.ts";
+import type { System } from "./system.ts";
+
+export class Caller {
+  readonly #system: System;
+  readonly #deadlines: Alarm<Call>;
+
+  constructor(system: System) {
+    this.#system = system;
+    this.#deadlines = new Alarm<Call>(system, (due) => {
+      for (const call of due) call.giveUp();
+    });
+  }
+
+  /** Runs one call. Rejects with a LockError only: what a store throws otherwise is wrapped, the cause kept. */
+  call<T>(what: string, key: string | undefined, timeoutMs: number, run: (io: Io) => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call = new Call(this.#system, what, key, timeoutMs, reject);
+      this.#deadlines.set(call, this.#system.monoMs() + timeoutMs);
+      run(call).then(
+        (value) => {
+          this.#deadlines.delete(call);
+          resolve(value);
+        },
+        (error: unknown) => {
+          this.#deadlines.delete(call);
+          reject(named(error, what, key));
+        },
+      );
+    });
+  }
+
+  /** The surroundings of a call that its caller ends by itself, such as a listing that is read step by step. */
+  io(what: string, timeoutMs: number): Io {
+    return new Call(this.#system, what, undefined, timeoutMs, () => {});
+  }
+
+  stop(): void {
+    this.#deadlines.stop();
+  }
+}
+
+/** How long one call may take: long enough for a slow network, short enough to try again within the lease. */
+export function callTimeoutMs(ttlMs: number): number {
+  return Math.min(2_000, Math.max(50, ttlMs / 3));
+}
+
+class Call implements Io {
+  readonly timeoutMs: number;
+  readonly #system: System;
+  readonly #what: string;
+  readonly #key: string | undefined;
+  readonly #reject: (error: LockError) => void;
+  #controller: AbortController | null = null;
+  #givenUp = false;
+
+  constructor(
+    system: System,
+    what: string,
+    key: string | undefined,
+    timeoutMs: number,
+    reject: (error: LockError) => void,
+  ) {
+    this.#system = system;
+    this.#what = what;
+    this.#key = key;
+    this.timeoutMs = timeoutMs;
+    this.#reject = reject;
+  }
+
+  /** Made when asked for: most calls never look at it. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#givenUp) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  sleep(ms: number): Promise<void> {
+    if (ms <= 0) return this.#system.yield();
+    return new Promise((resolve) => {
+      this.#system.after(ms, resolve);
+    });
+  }
+
+  giveUp(): void {
+    this.#givenUp = true;
+    this.#controller?.abort();
+    const about = this.#key === undefined ? "" : ` of ${showKey(this.#key)}`;
+    this.#reject(
+      new StoreUnavailableError(
+        `the store did not answer the ${this.#what}${about} within ${Math.round(this.timeoutMs)} ms: it is frozen, overloaded or cut off`,
+        { key: this.#key },
+      ),
+    );
+  }
+}
+
+function named(error: unknown, what: string, key: string | undefined): LockError {
+  if (LockError.is(error)) return error;
+  const about = key === undefined ? "" : ` of ${showKey(key)}`;
+  const detail = error instanceof Error ? error.message : String(error);
+  return new StoreUnavailableError(`the store failed at the ${what}${about}: ${detail}`, { key, cause: error });
+}

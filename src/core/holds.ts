@@ -1,0 +1,117 @@
+// All grants that this process holds at one store, and the one place where a hold begins and ends: whatever happens to it,
+// the alarms, the line, the handle and the listeners learn of it here, once.
+
+import { Abandonment } from "./abandonment.ts";
+import type { Caller } from "./call.ts";
+import type { Events } from "./events.ts";
+import { Hold, type HoldKeeper } from "./hold.ts";
+import { LossWatch } from "./loss.ts";
+import type { Shape } from "./options.ts";
+import { Renewal } from "./renewal.ts";
+import type { Grant, LossReason, OpenStore, Request } from "./store.ts";
+import type { Instant, System } from "./system.ts";
+import { type Clock, remainingMs } from "./window.ts";
+
+export class Holds implements HoldKeeper {
+  readonly clock: Clock;
+  readonly renewal: Renewal;
+  readonly abandonment: Abandonment;
+  readonly #system: System;
+  readonly #events: Events;
+  readonly #loss: LossWatch;
+  readonly #byId = new Map<string, Hold>();
+  readonly #onEnd: (hold: Hold) => void;
+  readonly #unlisten: () => void;
+
+  constructor(store: OpenStore, caller: Caller, system: System, events: Events, onEnd: (hold: Hold) => void) {
+    this.clock = store.guarantees.clock;
+    this.#system = system;
+    this.#events = events;
+    this.#onEnd = onEnd;
+    this.#loss = new LossWatch(system, this);
+    this.renewal = new Renewal(store, caller, system, this);
+    this.abandonment = new Abandonment(store, caller, system);
+    this.#unlisten =
+      store.onLoss?.((id, reason, detail) => {
+        const hold = this.#byId.get(id);
+        if (hold !== undefined) this.lost(hold, reason, detail);
+      }) ?? (() => {});
+  }
+
+  now(): Instant {
+    if (this.clock === "store") return this.#system.now();
+    const monoMs = this.#system.monoMs();
+    return { monoMs, bootMs: monoMs, wallMs: monoMs };
+  }
+
+  /** Takes a grant into care, or returns null when it has arrived after its own window (P2). */
+  begin(request: Request, shape: Shape, grant: Grant, sentAt: Instant): Hold | null {
+    if (remainingMs({ since: sentAt, validMs: grant.validMs }, this.now(), this.clock) <= 0) return null;
+    const hold = new Hold(this, request, shape, grant, sentAt);
+    this.#byId.set(request.id, hold);
+    return hold;
+  }
+
+  /** The hold has got its first handle. */
+  started(hold: Hold): void {
+    this.#loss.watch(hold);
+    this.renewal.begin(hold);
+  }
+
+  /** The hold has got another handle, whose limit may be nearer. */
+  passed(hold: Hold): void {
+    this.renewal.passed(hold);
+    if (hold.lease !== null && hold.lease.wish.maxHoldMs !== Number.POSITIVE_INFINITY) this.#loss.watch(hold);
+  }
+
+  /** Let go of on purpose: the caller tells the store. */
+  end(hold: Hold): void {
+    if (hold.ended) return;
+    hold.end();
+    this.#loss.forget(hold);
+    this.renewal.forget(hold);
+    this.#byId.delete(hold.request.id);
+    this.#onEnd(hold);
+  }
+
+  renewed(hold: Hold): void {
+    this.#loss.watch(hold);
+    const lease = hold.lease;
+    if (lease === null) return;
+    this.#events.emit("renewed", () => ({ ...lease.toEvent(), remainingMs: lease.remaining }));
+  }
+
+  endangered(hold: Hold, left: number): void {
+    const lease = hold.lease;
+    if (lease === null) return;
+    this.#events.emit("endangered", () => ({ ...lease.toEvent(), remainingMs: left }));
+  }
+
+  /** Lost, latched; the store is told until it acknowledges (P6). */
+  lost(hold: Hold, reason: LossReason, detail?: string): void {
+    if (hold.ended) return;
+    this.end(hold);
+    this.abandonment.add(hold.request);
+    const lease = hold.lease;
+    if (lease === null || !lease.markLost(reason, detail)) return;
+    // Several keys are all held or none: what is left of the others is given back.
+    for (const other of lease.holds) {
+      if (other.ended) continue;
+      this.end(other);
+      this.abandonment.add(other.request);
+    }
+    const heldMs = this.#system.monoMs() - lease.grantedAtMs;
+    this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
+  }
+
+  all(): Hold[] {
+    return [...this.#byId.values()];
+  }
+
+  stop(): void {
+    this.#unlisten();
+    this.#loss.stop();
+    this.renewal.stop();
+    this.abandonment.stop();
+  }
+}

@@ -1,0 +1,225 @@
+// What happens at one open store: lines of waiting tasks, holds, and the handles made of them. `locks.ts` checks what the
+// caller asked for and comes here; nothing here reads an option or a URL.
+
+import type { Actor } from "./actor.ts";
+import { attemptOnce } from "./acquire.ts";
+import { type Caller, callTimeoutMs } from "./call.ts";
+import type { Duration } from "./duration.ts";
+import { LockError, LockLostError, StoreUnavailableError } from "./errors.ts";
+import type { Events } from "./events.ts";
+import type { Hold } from "./hold.ts";
+import { Holds } from "./holds.ts";
+import { showKey } from "./key.ts";
+import { HeldLease, type LeaseKeeper } from "./lease.ts";
+import { Line, type LineDeps, timeoutError } from "./line.ts";
+import { acquireEach, tryEach } from "./multi.ts";
+import { readTtl, type Wish } from "./options.ts";
+import type { HolderInfo, OpenStore } from "./store.ts";
+import type { System } from "./system.ts";
+import { Task } from "./task.ts";
+
+/** How long `close` waits for a store that does not answer. */
+const CLOSE_MS = 2_000;
+
+export class Keeper implements LeaseKeeper, LineDeps {
+  readonly store: OpenStore;
+  readonly system: System;
+  readonly caller: Caller;
+  readonly holds: Holds;
+  readonly handoffMs: number;
+  readonly #events: Events;
+  readonly #lines = new Map<string, Line>();
+  readonly #lineOf = new Map<Hold, Line>();
+
+  constructor(store: OpenStore, caller: Caller, system: System, events: Events, handoffMs: number) {
+    this.store = store;
+    this.system = system;
+    this.#events = events;
+    this.handoffMs = handoffMs;
+    this.caller = caller;
+    this.holds = new Holds(store, this.caller, system, events, (hold) => this.#ended(hold));
+  }
+
+  async acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
+    const deadlineMs = sinceMs + wish.waitMs;
+    if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
+      const one = (key: string): Promise<HeldLease> => this.#acquireLine([key], wish, actor, sinceMs, deadlineMs);
+      return this.#join(await acquireEach(keys, one), wish, actor);
+    }
+    return this.#acquireLine(keys, wish, actor, sinceMs, deadlineMs);
+  }
+
+  async tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
+    if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
+      const leases = await tryEach(keys, async (key) => {
+        const answer = await this.#once([key], wish, actor);
+        return answer instanceof HeldLease ? answer : null;
+      });
+      return leases === null ? null : this.#join(leases, wish, actor);
+    }
+    const answer = await this.#once(keys, wish, actor);
+    return answer instanceof HeldLease ? answer : null;
+  }
+
+  async release(lease: HeldLease): Promise<boolean> {
+    if (!lease.held) return false;
+    lease.markReleased();
+    const hold = lease.holds[0] as Hold;
+    const line = lease.holds.length === 1 ? this.#lineOf.get(hold) : undefined;
+    const heldMs = this.system.monoMs() - lease.grantedAtMs;
+    if (line?.pass(hold)) {
+      this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff: true }));
+      return true;
+    }
+    const answers = await Promise.allSettled(lease.holds.map((one) => this.#releaseHold(one)));
+    this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff: false }));
+    const failed = answers.find((answer) => answer.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    return answers.every((answer) => answer.status === "fulfilled" && answer.value);
+  }
+
+  async extend(lease: HeldLease, ttl: Duration | undefined): Promise<void> {
+    lease.assertHeld();
+    await Promise.all(
+      lease.holds.map(async (hold) => {
+        const answer = await this.holds.renewal.now(hold, ttl === undefined ? hold.ttlMs : readTtl(ttl));
+        if (answer.state === "renewed" || answer.state === "lost") return;
+        throw new StoreUnavailableError(`the store could not extend the lease of ${showKey(lease.key)}`, {
+          key: lease.key,
+          cause: answer.state === "unknown" ? answer.cause : undefined,
+        });
+      }),
+    );
+    lease.assertHeld();
+  }
+
+  async verify(lease: HeldLease): Promise<boolean> {
+    if (!lease.held) return false;
+    const owned = await Promise.all(
+      lease.holds.map((hold) =>
+        this.caller.call("verification", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
+          this.store.owns(hold.request, hold.cookie, io),
+        ),
+      ),
+    );
+    lease.holds.forEach((hold, i) => {
+      if (!owned[i]) this.holds.lost(hold, "gone");
+    });
+    return lease.held;
+  }
+
+  async close(): Promise<void> {
+    for (const line of [...this.#lines.values()]) line.close();
+    const leases = new Set(this.holds.all().flatMap((hold) => hold.lease ?? []));
+    await Promise.allSettled([...leases].map((lease) => lease.release()));
+    await this.holds.abandonment.settled(CLOSE_MS);
+    this.holds.stop();
+    // A store that cannot even close is left to itself: there is nothing more to give back.
+    await this.caller.call("close", undefined, CLOSE_MS, () => this.store.close()).catch(() => {});
+  }
+
+  lease(hold: Hold, task: { readonly wish: Wish; readonly actor: Actor; readonly sinceMs: number }, handedOff: boolean): HeldLease {
+    const nowMs = this.system.monoMs();
+    const lease = new HeldLease(this, [hold], task.wish, task.actor, nowMs);
+    if (handedOff) {
+      this.holds.passed(hold);
+    } else {
+      this.#lineOf.set(hold, this.#line(hold.request.keys));
+      this.holds.started(hold);
+    }
+    this.#events.emit("acquired", () => ({ ...lease.toEvent(), waitedMs: nowMs - task.sinceMs, handedOff }));
+    return lease;
+  }
+
+  giveBack(hold: Hold): void {
+    this.holds.end(hold);
+    this.holds.abandonment.add(hold.request);
+  }
+
+  waiting(task: Task): void {
+    this.#events.emit("waiting", () => ({ key: task.keys[0] as string, keys: task.keys, label: task.wish.label }));
+  }
+
+  idle(line: Line): void {
+    this.#lines.delete(line.name);
+  }
+
+  async #acquireLine(
+    keys: readonly string[],
+    wish: Wish,
+    actor: Actor,
+    sinceMs: number,
+    deadlineMs: number,
+  ): Promise<HeldLease> {
+    if (wish.waitMs > 0) {
+      return this.#line(keys).enter(new Task(keys, wish, actor, sinceMs, deadlineMs));
+    }
+    const answer = await this.#once(keys, wish, actor);
+    if (answer instanceof HeldLease) return answer;
+    throw timeoutError(keys, Math.round(this.system.monoMs() - sinceMs), answer, 0);
+  }
+
+  /** One attempt: a lease, or who holds it. */
+  async #once(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | readonly HolderInfo[]> {
+    const line = this.#line(keys);
+    if (line.busyFor(wish)) return line.ownHolders();
+    const sinceMs = this.system.monoMs();
+    try {
+      const answer = await attemptOnce(this, { keys, shape: wish, label: wish.label, actor: actor.name });
+      if ("busy" in answer) return answer.busy.holders ?? [];
+      const lease = this.lease(answer.hold, { wish, actor, sinceMs }, false);
+      this.#line(keys).adopt(answer.hold);
+      return lease;
+    } finally {
+      line.forgetIfIdle();
+    }
+  }
+
+  /** One handle over the leases of several keys. */
+  #join(leases: readonly HeldLease[], wish: Wish, actor: Actor): HeldLease {
+    for (const lease of leases) lease.markReleased();
+    const holds = leases.flatMap((lease) => lease.holds);
+    return new HeldLease(this, holds, wish, actor, this.system.monoMs());
+  }
+
+  async #releaseHold(hold: Hold): Promise<boolean> {
+    const told = this.caller.call("release", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
+      this.store.release(hold.request, hold.cookie, { lastFences: hold.fences }, io),
+    );
+    // After the release has left: a task of this process that waits must not get its place in line before it.
+    this.holds.end(hold);
+    try {
+      return (await told) === "released";
+    } catch (error) {
+      this.holds.abandonment.add(hold.request);
+      const detail = LockError.is(error) ? error.message : String(error);
+      throw new StoreUnavailableError(
+        `the release of ${showKey(hold.request.keys[0] as string)} could not be confirmed, so the key ends with its ttl at the latest: ${detail}`,
+        { key: hold.request.keys[0], cause: error },
+      );
+    }
+  }
+
+  #ended(hold: Hold): void {
+    const line = this.#lineOf.get(hold);
+    this.#lineOf.delete(hold);
+    line?.ended(hold);
+  }
+
+  #line(keys: readonly string[]): Line {
+    const name = keys.length === 1 ? `1${keys[0]}` : `n${JSON.stringify(keys)}`;
+    let line = this.#lines.get(name);
+    if (line === undefined) {
+      line = new Line(name, keys, this);
+      this.#lines.set(name, line);
+    }
+    return line;
+  }
+}
+
+/** The error of a lease that ended while its callback ran, carrying what the callback returned. */
+export function lostWith(lease: HeldLease, result: unknown): LockLostError | null {
+  if (lease.held || lease.lost === null) return null;
+  lease.lost.result = result;
+  return lease.lost;
+}

@@ -1,0 +1,131 @@
+// The one renewing loop of a process: all leases that are due go to the store in one batch. It never acquires and never
+// decides that a lease is lost by time: an unknown answer changes nothing, the window keeps shrinking and decides alone.
+
+import { Alarm } from "./alarm.ts";
+import { type Caller, callTimeoutMs } from "./call.ts";
+import type { Hold } from "./hold.ts";
+import type { LossReason, OpenStore, RenewAnswer } from "./store.ts";
+import type { Instant, System } from "./system.ts";
+
+const RENEW_SHARE = 1 / 3;
+/** After an answer that moved nothing, try again after this share of the ttl. */
+const RETRY_SHARE = 1 / 12;
+const LONGEST_RETRY_MS = 2_000;
+/** Leases due within this share of their ttl go along in the same batch. */
+const BATCH_SHARE = 1 / 20;
+const LONGEST_BATCH_MS = 500;
+/** A store is not sent more than this many leases in one call. */
+const LARGEST_BATCH = 1_000;
+/** A holder that got the lease from another task is written into the store's record if it stays longer than this. */
+const TELL_NEW_HOLDER_MS = 200;
+
+export interface RenewalListener {
+  now(): Instant;
+  renewed(hold: Hold): void;
+  lost(hold: Hold, reason: LossReason, detail?: string): void;
+}
+
+export class Renewal {
+  readonly #store: OpenStore;
+  readonly #caller: Caller;
+  readonly #listener: RenewalListener;
+  readonly #system: System;
+  readonly #alarm: Alarm<Hold>;
+
+  constructor(store: OpenStore, caller: Caller, system: System, listener: RenewalListener) {
+    this.#store = store;
+    this.#caller = caller;
+    this.#system = system;
+    this.#listener = listener;
+    this.#alarm = new Alarm<Hold>(system, (due) => this.#rang(due));
+  }
+
+  /** A hold begins. A short or unconfirmed grant is renewed at once. */
+  begin(hold: Hold): void {
+    if (hold.provisional) this.#alarm.set(hold, this.#system.monoMs());
+    else this.#schedule(hold);
+  }
+
+  /** The hold has a new handle: renewed or not as that one wishes, and told to the store if it stays. */
+  passed(hold: Hold): void {
+    this.#schedule(hold);
+    if (!hold.lease?.wish.renew) return;
+    const tellMs = this.#system.monoMs() + TELL_NEW_HOLDER_MS;
+    if (tellMs < this.#dueMs(hold)) this.#alarm.set(hold, tellMs);
+  }
+
+  forget(hold: Hold): void {
+    this.#alarm.delete(hold);
+  }
+
+  /** Renews one hold now, for `extend` and for grants that must be confirmed. Rejects when the store cannot be asked. */
+  async now(hold: Hold, ttlMs: number): Promise<RenewAnswer> {
+    const [answer] = await this.#send([hold], ttlMs);
+    return answer as RenewAnswer;
+  }
+
+  stop(): void {
+    this.#alarm.stop();
+  }
+
+  #dueMs(hold: Hold): number {
+    return hold.window.since.monoMs + hold.ttlMs * RENEW_SHARE;
+  }
+
+  #schedule(hold: Hold): void {
+    if (hold.lease !== null && !hold.lease.wish.renew) this.#alarm.delete(hold);
+    else this.#alarm.set(hold, this.#dueMs(hold));
+  }
+
+  #rang(due: readonly Hold[]): void {
+    const batch = new Set(due);
+    const shortest = due.reduce((ttl, hold) => Math.min(ttl, hold.ttlMs), Number.POSITIVE_INFINITY);
+    const soonMs = Math.min(LONGEST_BATCH_MS, shortest * BATCH_SHARE);
+    for (const hold of this.#alarm.take(this.#system.monoMs() + soonMs)) batch.add(hold);
+    const all = [...batch].filter((hold) => !hold.ended);
+    for (let i = 0; i < all.length; i += LARGEST_BATCH) {
+      // Failures are answers here: each hold has been put on the alarm again.
+      this.#send(all.slice(i, i + LARGEST_BATCH), null).catch(() => {});
+    }
+  }
+
+  async #send(batch: readonly Hold[], ttlMs: number | null): Promise<readonly RenewAnswer[]> {
+    const sentAt = this.#listener.now();
+    const timeoutMs = callTimeoutMs(Math.min(...batch.map((hold) => hold.ttlMs)));
+    const items = batch.map((hold) => ({
+      request: hold.request,
+      cookie: hold.cookie,
+      ttlMs: ttlMs ?? hold.ttlMs,
+      lastFences: hold.fences,
+      label: hold.lease?.label ?? hold.request.label,
+    }));
+    try {
+      const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
+      const answers = await this.#caller.call("renewal", key, timeoutMs, (io) => this.#store.renew(items, io));
+      batch.forEach((hold, i) => this.#take(hold, answers[i] ?? { state: "unknown" }, sentAt, ttlMs));
+      return answers;
+    } catch (error) {
+      for (const hold of batch) this.#retry(hold);
+      throw error;
+    }
+  }
+
+  #take(hold: Hold, answer: RenewAnswer, sentAt: Instant, ttlMs: number | null): void {
+    if (hold.ended) return;
+    if (answer.state === "lost") {
+      this.#listener.lost(hold, answer.reason, answer.detail);
+    } else if (answer.state === "renewed" && hold.renewed(sentAt, answer.validMs)) {
+      if (ttlMs !== null) hold.ttlMs = ttlMs;
+      this.#schedule(hold);
+      this.#listener.renewed(hold);
+    } else {
+      this.#retry(hold);
+    }
+  }
+
+  #retry(hold: Hold): void {
+    if (hold.ended || (hold.lease !== null && !hold.lease.wish.renew)) return;
+    const inMs = Math.min(LONGEST_RETRY_MS, hold.ttlMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
+    this.#alarm.set(hold, this.#system.monoMs() + inMs);
+  }
+}
