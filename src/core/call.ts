@@ -7,9 +7,14 @@ import { showKey } from "./key.ts";
 import type { Io } from "./store.ts";
 import type { System } from "./system.ts";
 
+/** A store that answers within the same turn of the event loop may keep it from turning for so long, not longer. */
+const BREATH_MS = 10;
+
 export class Caller {
   readonly #system: System;
   readonly #deadlines: Alarm<Call>;
+  #breath: Promise<void> | null = null;
+  #breathlessSinceMs = 0;
 
   constructor(system: System) {
     this.#system = system;
@@ -22,8 +27,10 @@ export class Caller {
   call<T>(what: string, key: string | undefined, timeoutMs: number, run: (io: Io) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call = new Call(this.#system, what, key, timeoutMs, reject);
-      this.#deadlines.set(call, this.#system.monoMs() + timeoutMs);
-      run(call).then(
+      const nowMs = this.#system.monoMs();
+      this.#deadlines.set(call, nowMs + timeoutMs);
+      const breath = this.#breathe(nowMs);
+      (breath === null ? run(call) : breath.then(() => run(call))).then(
         (value) => {
           this.#deadlines.delete(call);
           resolve(value);
@@ -39,6 +46,16 @@ export class Caller {
   /** The surroundings of a call that its caller ends by itself, such as a listing that is read step by step. */
   io(what: string, timeoutMs: number): Io {
     return new Call(this.#system, what, undefined, timeoutMs, () => {});
+  }
+
+  /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
+  #breathe(nowMs: number): Promise<void> | null {
+    if (this.#breath !== null) return nowMs - this.#breathlessSinceMs > BREATH_MS ? this.#breath : null;
+    this.#breathlessSinceMs = nowMs;
+    this.#breath = this.#system.yield().then(() => {
+      this.#breath = null;
+    });
+    return null;
   }
 
   stop(): void {

@@ -11,7 +11,7 @@ import type { Hold } from "./hold.ts";
 import { Holds } from "./holds.ts";
 import { showKey } from "./key.ts";
 import { HeldLease, type LeaseKeeper } from "./lease.ts";
-import { Line, type LineDeps, timeoutError } from "./line.ts";
+import { Line, type LineDeps, timeoutError, type Waited } from "./line.ts";
 import { acquireEach, tryEach } from "./multi.ts";
 import { readTtl, type Wish } from "./options.ts";
 import type { HolderInfo, OpenStore } from "./store.ts";
@@ -118,13 +118,13 @@ export class Keeper implements LeaseKeeper, LineDeps {
     await this.caller.call("close", undefined, CLOSE_MS, () => this.store.close()).catch(() => {});
   }
 
-  lease(hold: Hold, task: { readonly wish: Wish; readonly actor: Actor; readonly sinceMs: number }, handedOff: boolean): HeldLease {
+  lease(line: Line, hold: Hold, task: Waited, handedOff: boolean): HeldLease {
     const nowMs = this.system.monoMs();
     const lease = new HeldLease(this, [hold], task.wish, task.actor, nowMs);
     if (handedOff) {
       this.holds.passed(hold);
     } else {
-      this.#lineOf.set(hold, this.#line(hold.request.keys));
+      this.#lineOf.set(hold, line);
       this.holds.started(hold);
     }
     this.#events.emit("acquired", () => ({ ...lease.toEvent(), waitedMs: nowMs - task.sinceMs, handedOff }));
@@ -141,7 +141,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   idle(line: Line): void {
-    this.#lines.delete(line.name);
+    if (this.#lines.get(line.name) === line) this.#lines.delete(line.name);
   }
 
   async #acquireLine(
@@ -167,9 +167,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
     try {
       const answer = await attemptOnce(this, { keys, shape: wish, label: wish.label, actor: actor.name });
       if ("busy" in answer) return answer.busy.holders ?? [];
-      const lease = this.lease(answer.hold, { wish, actor, sinceMs }, false);
-      this.#line(keys).adopt(answer.hold);
-      return lease;
+      return this.#line(keys).adopt(answer.hold, { wish, actor, sinceMs });
     } finally {
       line.forgetIfIdle();
     }

@@ -4,21 +4,29 @@
 // whatever the sections take). The place in the store's line belongs to the turn, not to the task that opened it.
 
 import { Turn, type TurnDeps } from "./acquire.ts";
+import type { Actor } from "./actor.ts";
 import { LockAbortedError, type LockError, LockTimeoutError, StoreUnavailableError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
-import { sameShape } from "./options.ts";
+import { sameShape, type Wish } from "./options.ts";
 import type { HolderInfo } from "./store.ts";
 import { Task, TaskQueue } from "./task.ts";
 
 /** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
 const FRESH_SHARE = 0.5;
 
+/** Who gets a lease, and since when it wanted it. */
+export interface Waited {
+  readonly wish: Wish;
+  readonly actor: Actor;
+  readonly sinceMs: number;
+}
+
 export interface LineDeps extends TurnDeps {
   readonly handoffMs: number;
   /** Makes the handle of a granted hold. */
-  lease(hold: Hold, task: Task, handedOff: boolean): HeldLease;
+  lease(line: Line, hold: Hold, task: Waited, handedOff: boolean): HeldLease;
   /** A grant that nobody waits for any more. */
   giveBack(hold: Hold): void;
   waiting(task: Task): void;
@@ -69,9 +77,10 @@ export class Line {
     });
   }
 
-  /** A hold that came about beside the turn. */
-  adopt(hold: Hold): void {
+  /** A grant that came about beside the turn. */
+  adopt(hold: Hold, task: Waited): HeldLease {
     this.#holds.add(hold);
+    return this.#deps.lease(this, hold, task, false);
   }
 
   /** Passes the hold to the next task if it may; false when it has to go back to the store. */
@@ -186,7 +195,7 @@ export class Line {
 
   #give(task: Task, hold: Hold, handedOff: boolean): void {
     this.#tasks.remove(task);
-    task.granted(this.#deps.lease(hold, task, handedOff));
+    task.granted(this.#deps.lease(this, hold, task, handedOff));
   }
 
   #leave(task: Task, error: LockError): void {

@@ -73,8 +73,8 @@ export class Renewal {
   }
 
   #schedule(hold: Hold): void {
-    if (hold.lease !== null && !hold.lease.wish.renew) this.#alarm.delete(hold);
-    else this.#alarm.set(hold, this.#dueMs(hold));
+    if (wantsRenewal(hold)) this.#alarm.set(hold, this.#dueMs(hold));
+    else this.#alarm.delete(hold);
   }
 
   #rang(due: readonly Hold[]): void {
@@ -124,8 +124,13 @@ export class Renewal {
   }
 
   #retry(hold: Hold): void {
-    if (hold.ended || (hold.lease !== null && !hold.lease.wish.renew)) return;
+    if (hold.ended || !wantsRenewal(hold)) return;
     const inMs = Math.min(LONGEST_RETRY_MS, hold.ttlMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
     this.#alarm.set(hold, this.#system.monoMs() + inMs);
   }
+}
+
+/** A grant that is shorter than its ttl is renewed once to its full length, whatever its holder wishes. */
+function wantsRenewal(hold: Hold): boolean {
+  return hold.lease === null || hold.lease.wish.renew || hold.window.validMs < hold.ttlMs;
 }
