@@ -3,15 +3,11 @@
 
 import type { Store } from "../../core/store.ts";
 import { memoryGuarantees } from "./guarantees.ts";
-import { MemoryStore, MemoryWorld } from "./store.ts";
+import { MemoryWorld } from "./store.ts";
 
 export function memory(): Store {
   const world = new MemoryWorld();
-  return {
-    name: "memory",
-    guarantees: memoryGuarantees,
-    open: (env) => Promise.resolve(new MemoryStore(world, env)),
-  };
+  return { name: "memory", guarantees: memoryGuarantees, open: (env) => Promise.resolve(world.open(env)) };
 }
 
 const named = new Map<string, Store>();

@@ -1,0 +1,30 @@
+// One task per process and no hand-off inside it: the key goes from process to process. Logs when it was let go of and got.
+
+import { createLocks } from "../../src/index.ts";
+import { monoMs, report, settings, startingShot } from "../lib/worker.ts";
+
+interface Settings {
+  readonly url: string;
+  readonly seconds: number;
+}
+
+export interface HandOffResult {
+  /** [fence, granted at, release called at] */
+  readonly sections: readonly (readonly [string, number, number])[];
+}
+
+const { url, seconds } = settings<Settings>();
+const locks = createLocks(url, { handoff: 0 });
+const sections: [string, number, number][] = [];
+await startingShot();
+const endMs = monoMs() + seconds * 1_000;
+while (monoMs() < endMs) {
+  const lease = await locks.acquire("hot", { wait: Number.POSITIVE_INFINITY });
+  const gotMs = monoMs();
+  sections.push([String(lease.fence), gotMs, monoMs()]);
+  await lease.release();
+  // Back in line a little later, so that the other process is the one that waits.
+  await new Promise((resolve) => setTimeout(resolve, 1));
+}
+await locks.close();
+report({ sections } satisfies HandOffResult);
