@@ -80,7 +80,9 @@ async function measureHandOff(dir: string): Promise<object> {
     { url, seconds: SECONDS },
   ]);
   const all = results
-    .flatMap((result, process) => result.sections.map(([fence, got, let_]) => ({ fence: BigInt(fence), got, let_, process })))
+    .flatMap((result, process) =>
+      result.sections.map(([fence, got, let_]) => ({ fence: BigInt(fence), got, let_, process })),
+    )
     .sort((a, b) => (a.fence < b.fence ? -1 : 1));
   const gaps: number[] = [];
   for (let i = 1; i < all.length; i += 1) {
@@ -145,7 +147,12 @@ async function measureHotKey(dir: string): Promise<object> {
         ...contest,
         sectionMs,
         sectionsPerSecond: mapped(median(runs.map((one) => one.rate))),
-        jain: round(quantile(runs.map((one) => one.jain), 0.5)),
+        jain: round(
+          quantile(
+            runs.map((one) => one.jain),
+            0.5,
+          ),
+        ),
         longestWaitMs: round(Math.max(...runs.map((one) => one.longest))),
       };
       console.log("hot key", line);
@@ -159,7 +166,11 @@ function mapped(spread: { median: number; low: number; high: number }): object {
   return { median: Math.round(spread.median), low: Math.round(spread.low), high: Math.round(spread.high) };
 }
 
-async function contend(dir: string, contest: Contest, sectionMs: number): Promise<{ rate: number; jain: number; longest: number }> {
+async function contend(
+  dir: string,
+  contest: Contest,
+  sectionMs: number,
+): Promise<{ rate: number; jain: number; longest: number }> {
   const { processes, ...rest } = contest;
   const settings = Array.from({ length: processes }, () => ({ ...rest, dir, sectionMs, seconds: SECONDS }));
   const results = await together<HotKeyResult>("hot-key.ts", settings);

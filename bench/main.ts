@@ -25,5 +25,8 @@ const figures = await run();
 const file = join(here, "results", `${name}.json`);
 mkdirSync(join(here, "results"), { recursive: true });
 const machine = { node: process.version, cores: availableParallelism(), platform: process.platform };
-writeFileSync(file, `${JSON.stringify({ measured: new Date().toISOString().slice(0, 10), machine, ...figures }, null, 2)}\n`);
+writeFileSync(
+  file,
+  `${JSON.stringify({ measured: new Date().toISOString().slice(0, 10), machine, ...figures }, null, 2)}\n`,
+);
 console.log(`\nwritten to bench/results/${name}.json`);

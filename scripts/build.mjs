@@ -9,6 +9,9 @@ const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 
 rmSync(join(root, "dist"), { recursive: true, force: true });
-execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], { stdio: "inherit", cwd: root });
+execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], {
+  stdio: "inherit",
+  cwd: root,
+});
 const command = join(root, "dist", "cli", "main.js");
 if (existsSync(command)) chmodSync(command, 0o755);

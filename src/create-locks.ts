@@ -15,7 +15,8 @@ export function createLocks(store: string | Store = "local:", options: LocksOpti
 
 function toStore(store: unknown): Store {
   if (typeof store === "string") return storeByUrl(store);
-  if (typeof store === "object" && store !== null && typeof (store as Store).open === "function") return store as Store;
+  if (typeof store === "object" && store !== null && typeof (store as Store).open === "function")
+    return store as Store;
   throw new InvalidArgumentError(
     'the first argument of createLocks is neither a URL such as "local:" nor a store such as memory()',
   );

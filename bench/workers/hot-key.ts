@@ -50,7 +50,8 @@ function sections(): Section {
 }
 
 const section = sections();
-const work = sectionMs === 0 ? async () => {} : () => new Promise<void>((resolve) => setTimeout(resolve, sectionMs));
+const work =
+  sectionMs === 0 ? async () => {} : () => new Promise<void>((resolve) => setTimeout(resolve, sectionMs));
 const served = Array.from({ length: tasks }, () => 0);
 let longestWaitMs = 0;
 

@@ -48,7 +48,9 @@ export class Abandonment {
 
   #tell(request: Request, retryMs: number): void {
     this.#caller
-      .call("abandon", request.keys[0], callTimeoutMs(request.ttlMs), (io) => this.#store.abandon(request, io))
+      .call("abandon", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
+        this.#store.abandon(request, io),
+      )
       .then(
         () => this.#done(request.id),
         () => this.#later(request, retryMs),

@@ -56,6 +56,7 @@ export class Turn {
   #attempting = false;
   #failures = 0;
   #tries: (() => void)[] = [];
+  #restarts = 0;
   /** The last answer, for errors: who holds it, or why the store could not be asked. */
   lastBusy: Busy | null = null;
   lastError: LockError | null = null;
@@ -175,12 +176,13 @@ export class Turn {
   }
 
   /** The id is dead (revoked, or forgotten by force): a fresh one goes to the end of the line. */
-  #startOver(): null {
+  #startOver(): number | null {
+    this.#restarts += 1;
     this.#unsubscribe?.();
     this.#unsubscribe = null;
     this.#pushed = null;
     this.#request = newRequest(this.#deps.system, this.#wish);
-    return null;
+    return this.#restarts === 1 ? null : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#restarts);
   }
 
   #failed(error: LockError): number | null {
@@ -250,7 +252,6 @@ export class Turn {
     this.#resume?.();
     return true;
   }
-
 }
 
 /** One attempt that leaves no place in line. Null when busy; `busy` then says who holds it. */
@@ -265,7 +266,9 @@ export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hol
     if ("conflict" in answer) throw limitConflict(answer.conflict, wish.shape);
     const hold = "granted" in answer ? deps.holds.begin(request, wish.shape, answer.granted, sentAt) : null;
     if (hold !== null) return { hold };
-    throw new StoreUnavailableError(`the store's answer about ${showKey(request.keys[0] as string)} came too late`);
+    throw new StoreUnavailableError(
+      `the store's answer about ${showKey(request.keys[0] as string)} came too late`,
+    );
   } catch (error) {
     // Whether it was granted is unknown: it is not held (P8), and the store is told until it knows that too.
     deps.holds.abandonment.add(request);

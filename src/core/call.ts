@@ -122,5 +122,8 @@ function named(error: unknown, what: string, key: string | undefined): LockError
   if (LockError.is(error)) return error;
   const about = key === undefined ? "" : ` of ${showKey(key)}`;
   const detail = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the store failed at the ${what}${about}: ${detail}`, { key, cause: error });
+  return new StoreUnavailableError(`the store failed at the ${what}${about}: ${detail}`, {
+    key,
+    cause: error,
+  });
 }

@@ -20,7 +20,12 @@ export interface EventMap {
   readonly endangered: LeaseEvent & { readonly remainingMs: number };
   readonly lost: LeaseEvent & { readonly reason: LossReason; readonly heldMs: number };
   readonly released: LeaseEvent & { readonly heldMs: number; readonly handedOff: boolean };
-  readonly revoked: { readonly key: string; readonly reason: string; readonly force: boolean; readonly by: string };
+  readonly revoked: {
+    readonly key: string;
+    readonly reason: string;
+    readonly force: boolean;
+    readonly by: string;
+  };
   readonly deadlock: { readonly key: string; readonly label: string };
 }
 
@@ -47,9 +52,12 @@ export class Events {
 
   on<E extends EventName>(name: E, listener: (event: EventMap[E]) => void): () => void {
     if (!NAMES.includes(name)) {
-      throw new InvalidArgumentError(`there is no event ${JSON.stringify(name)}: there are ${NAMES.join(", ")}`);
+      throw new InvalidArgumentError(
+        `there is no event ${JSON.stringify(name)}: there are ${NAMES.join(", ")}`,
+      );
     }
-    if (typeof listener !== "function") throw new InvalidArgumentError(`the listener of ${name} is not a function`);
+    if (typeof listener !== "function")
+      throw new InvalidArgumentError(`the listener of ${name} is not a function`);
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners);
     // Wrapped, so that one function added twice is two listeners and each `off` takes away its own.

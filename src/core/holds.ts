@@ -90,16 +90,16 @@ export class Holds implements HoldKeeper {
   /** Lost, latched; the store is told until it acknowledges (P6). */
   lost(hold: Hold, reason: LossReason, detail?: string): void {
     if (hold.ended) return;
-    this.end(hold);
-    this.abandonment.add(hold.request);
     const lease = hold.lease;
-    if (lease === null || !lease.markLost(reason, detail)) return;
+    // The holder is told before the store: nobody else may get the key while it still believes.
+    const told = lease !== null && lease.markLost(reason, detail);
     // Several keys are all held or none: what is left of the others is given back.
-    for (const other of lease.holds) {
-      if (other.ended) continue;
-      this.end(other);
-      this.abandonment.add(other.request);
+    for (const one of lease?.holds ?? [hold]) {
+      if (one.ended) continue;
+      this.end(one);
+      this.abandonment.add(one.request);
     }
+    if (!told) return;
     const heldMs = this.#system.monoMs() - lease.grantedAtMs;
     this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
   }

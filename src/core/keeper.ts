@@ -5,7 +5,7 @@ import type { Actor } from "./actor.ts";
 import { attemptOnce } from "./acquire.ts";
 import { type Caller, callTimeoutMs } from "./call.ts";
 import type { Duration } from "./duration.ts";
-import { LockError, LockLostError, StoreUnavailableError } from "./errors.ts";
+import { LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { Hold } from "./hold.ts";
 import { Holds } from "./holds.ts";
@@ -43,7 +43,8 @@ export class Keeper implements LeaseKeeper, LineDeps {
   async acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     const deadlineMs = sinceMs + wish.waitMs;
     if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
-      const one = (key: string): Promise<HeldLease> => this.#acquireLine([key], wish, actor, sinceMs, deadlineMs);
+      const one = (key: string): Promise<HeldLease> =>
+        this.#acquireLine([key], wish, actor, sinceMs, deadlineMs);
       return this.#join(await acquireEach(keys, one), wish, actor);
     }
     return this.#acquireLine(keys, wish, actor, sinceMs, deadlineMs);
@@ -137,7 +138,11 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   waiting(task: Task): void {
-    this.#events.emit("waiting", () => ({ key: task.keys[0] as string, keys: task.keys, label: task.wish.label }));
+    this.#events.emit("waiting", () => ({
+      key: task.keys[0] as string,
+      keys: task.keys,
+      label: task.wish.label,
+    }));
   }
 
   idle(line: Line): void {

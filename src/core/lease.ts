@@ -47,7 +47,8 @@ export class HeldLease implements Lease {
     this.actor = actor;
     this.wish = wish;
     this.holds = holds;
-    this.keys = holds.length === 1 ? (holds[0] as Hold).request.keys : holds.flatMap((hold) => hold.request.keys);
+    this.keys =
+      holds.length === 1 ? (holds[0] as Hold).request.keys : holds.flatMap((hold) => hold.request.keys);
     this.#fences = holds.length === 1 ? (holds[0] as Hold).fences : holds.flatMap((hold) => hold.fences);
     this.grantedAtMs = nowMs;
     this.endsAtMs = nowMs + wish.maxHoldMs;
@@ -156,7 +157,10 @@ export class HeldLease implements Lease {
   markLost(reason: LossReason, detail: string | undefined): boolean {
     if (this.#state !== "held") return false;
     this.#state = "lost";
-    this.#lost = this.#lossError(reason, detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`);
+    this.#lost = this.#lossError(
+      reason,
+      detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`,
+    );
     this.actor.delete(this);
     this.#controller?.abort(this.#lost);
     return true;

@@ -11,7 +11,7 @@ import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import { sameShape, type Wish } from "./options.ts";
 import type { HolderInfo } from "./store.ts";
-import { Task, TaskQueue } from "./task.ts";
+import { type Task, TaskQueue } from "./task.ts";
 
 /** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
 const FRESH_SHARE = 0.5;
@@ -41,6 +41,8 @@ export class Line {
   readonly #tasks = new TaskQueue();
   readonly #holds = new Set<Hold>();
   #turn: Turn | null = null;
+  /** The task that the turn was opened for. */
+  #turnOf: Task | null = null;
   #cancelSlice: (() => void) | null = null;
 
   constructor(name: string, keys: readonly string[], deps: LineDeps) {
@@ -106,7 +108,10 @@ export class Line {
 
   close(): void {
     for (let task = this.#tasks.head; task !== null; task = this.#tasks.head) {
-      this.#leave(task, new LockAbortedError(`the wait for ${this.#names()} ended because the locks were closed`));
+      this.#leave(
+        task,
+        new LockAbortedError(`the wait for ${this.#names()} ended because the locks were closed`),
+      );
     }
   }
 
@@ -115,6 +120,8 @@ export class Line {
       !hold.noted &&
       hold.hasRoom &&
       sameShape(hold.shape, task.wish) &&
+      // One that was extended is longer than the next task asked for.
+      hold.ttlMs === task.wish.ttlMs &&
       this.#sliceLeftMs(hold) > 0 &&
       hold.remaining() >= hold.ttlMs * FRESH_SHARE
     );
@@ -127,7 +134,7 @@ export class Line {
   /** Makes sure that somebody asks the store for the head of the line, or that nobody does when there is none. */
   #advance(): void {
     const head = this.#tasks.head;
-    if (this.#turn !== null && (head === null || !sameShape(this.#turn.shape, head.wish))) {
+    if (this.#turn !== null && (head === null || !this.#mayTakeOver(head))) {
       this.#turn.stop();
       this.#turn = null;
     }
@@ -142,6 +149,19 @@ export class Line {
       if (this.#passable(hold, head)) return this.#askAtSliceEnd(hold);
     }
     this.#ask(head);
+  }
+
+  /**
+   * Whether the turn can go on for this head. The store may have granted it already without our knowing. Alone with the
+   * key that does no harm; beside others its fence may be older than one that was returned before this head asked (P3).
+   */
+  #mayTakeOver(head: Task): boolean {
+    if (head === this.#turnOf) return true;
+    return (
+      head.wish.mode === "exclusive" &&
+      head.wish.limit === 1 &&
+      sameShape((this.#turn as Turn).shape, head.wish)
+    );
   }
 
   /** While the key can still be handed over inside the process the store need not know who waits here. */
@@ -166,6 +186,7 @@ export class Line {
       },
     );
     this.#turn = turn;
+    this.#turnOf = head;
     turn.start(this.#holds.size > 0);
   }
 
@@ -256,7 +277,8 @@ export function timeoutError(
       `${holder.label}${holder.kept ? " (kept closed)" : ""} for ${Math.round(holder.heldMs)} ms with fence ${holder.fence}, ${Math.round(holder.remainingMs)} ms left`,
   );
   const names = keys.map(showKey).join(", ");
-  const by = who.length > 0 ? `held by ${who.join("; ")}` : before > 1 ? "others are before it in line" : "it is busy";
+  const by =
+    who.length > 0 ? `held by ${who.join("; ")}` : before > 1 ? "others are before it in line" : "it is busy";
   return new LockTimeoutError(
     `${names} was not acquired within ${waitedMs} ms: ${by}. Wait longer (wait), or look with inspect() or \`holdfast inspect\``,
     {

@@ -3,7 +3,13 @@
 import { Actor } from "./actor.ts";
 import type { Key, Lease, Locks, OnceResult } from "./api.ts";
 import { Caller } from "./call.ts";
-import { DeadlockError, InvalidArgumentError, LockAbortedError, LockTimeoutError, StaleFenceError } from "./errors.ts";
+import {
+  DeadlockError,
+  InvalidArgumentError,
+  LockAbortedError,
+  LockTimeoutError,
+  StaleFenceError,
+} from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
 import { Keeper, lostWith } from "./keeper.ts";
@@ -67,13 +73,19 @@ export class HoldfastLocks implements Locks {
     maybeFn?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
-    if (typeof fn !== "function") throw new InvalidArgumentError("using needs a function to run while the key is held");
+    if (typeof fn !== "function")
+      throw new InvalidArgumentError("using needs a function to run while the key is held");
     const lease = await this.#acquire(canonicalKeys(key), readAcquireOptions(options, this.#defaults));
     return this.#run(lease, fn);
   }
 
-  async once<T>(key: Key, options: OnceOptions, fn: (lease: Lease) => T | Promise<T>): Promise<OnceResult<T>> {
-    if (typeof fn !== "function") throw new InvalidArgumentError("once needs a function to run while the key is held");
+  async once<T>(
+    key: Key,
+    options: OnceOptions,
+    fn: (lease: Lease) => T | Promise<T>,
+  ): Promise<OnceResult<T>> {
+    if (typeof fn !== "function")
+      throw new InvalidArgumentError("once needs a function to run while the key is held");
     const { atLeast, ...rest } = options ?? {};
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
@@ -97,7 +109,8 @@ export class HoldfastLocks implements Locks {
     refuseUnknown("list", options, ["prefix", "limit"]);
     const { prefix = "", limit = Number.POSITIVE_INFINITY } = options;
     if (typeof prefix !== "string") throw new InvalidArgumentError("prefix of list is not a string");
-    if (typeof limit !== "number" || !(limit >= 0)) throw new InvalidArgumentError("limit of list is not a count");
+    if (typeof limit !== "number" || !(limit >= 0))
+      throw new InvalidArgumentError("limit of list is not a count");
     this.#refuseClosed();
     const keeper = this.#keeper ?? (await this.#open());
     yield* keeper.store.list({ prefix, limit }, this.#caller.io("list", LOOK_MS));
@@ -113,7 +126,8 @@ export class HoldfastLocks implements Locks {
     if (typeof reason !== "string" || reason === "") {
       throw new InvalidArgumentError("revoke needs a reason: the holder and the audit event show it");
     }
-    if (fence !== undefined && typeof fence !== "bigint") throw new InvalidArgumentError("fence of revoke is a bigint");
+    if (fence !== undefined && typeof fence !== "bigint")
+      throw new InvalidArgumentError("fence of revoke is a bigint");
     const wish = { reason, force, ...(fence === undefined ? {} : { fence }) };
     const answer = await this.#look("revocation", key, (keeper, io) => keeper.store.revoke(key, wish, io));
     if (answer === "free") return false;
@@ -170,7 +184,8 @@ export class HoldfastLocks implements Locks {
 
   #actor(wish: Wish): Actor {
     if (wish.within !== null) {
-      if (!(wish.within instanceof HeldLease)) throw new InvalidArgumentError("within is not a lease of this package");
+      if (!(wish.within instanceof HeldLease))
+        throw new InvalidArgumentError("within is not a lease of this package");
       return wish.within.actor;
     }
     return Actor.current() ?? new Actor(this.#system.processLabel);
@@ -186,7 +201,8 @@ export class HoldfastLocks implements Locks {
   }
 
   #refuseClosed(): void {
-    if (this.#closed !== null) throw new LockAbortedError("these locks are closed: make new ones with createLocks()");
+    if (this.#closed !== null)
+      throw new LockAbortedError("these locks are closed: make new ones with createLocks()");
   }
 
   /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
@@ -205,7 +221,11 @@ export class HoldfastLocks implements Locks {
     return this.#opening;
   }
 
-  async #look<T>(what: string, key: string | undefined, run: (keeper: Keeper, io: Io) => Promise<T>): Promise<T> {
+  async #look<T>(
+    what: string,
+    key: string | undefined,
+    run: (keeper: Keeper, io: Io) => Promise<T>,
+  ): Promise<T> {
     this.#refuseClosed();
     const keeper = this.#keeper ?? (await this.#open());
     return this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io));

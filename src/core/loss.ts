@@ -12,6 +12,9 @@ const ENDANGERED_SHARE = 0.25;
 /** A suspended machine or a clock that was set is noticed at the latest this long after it goes on. */
 const LOOK_EVERY_MS = 1_000;
 
+/** Differences of large clock readings are rounded; a wait of less would ring again and again at the same moment. */
+const LEAST_MS = 0.1;
+
 export interface LossListener {
   readonly clock: Clock;
   now(): Instant;
@@ -63,8 +66,11 @@ export class LossWatch {
   #set(hold: Hold, now: Instant, left: number): void {
     if (hold.ended) return;
     const next = hold.endangered ? signalMarginMs(hold.window.validMs) : this.#dangerMs(hold);
-    const inMs = Math.max(0, left - next);
-    this.#alarm.set(hold, now.monoMs + (this.#listener.clock === "machine" ? inMs : Math.min(inMs, LOOK_EVERY_MS)));
+    const inMs = Math.max(LEAST_MS, left - next);
+    this.#alarm.set(
+      hold,
+      now.monoMs + (this.#listener.clock === "machine" ? inMs : Math.min(inMs, LOOK_EVERY_MS)),
+    );
   }
 
   #dangerMs(hold: Hold): number {

@@ -161,7 +161,8 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
     keepMs,
     waitMs: options.wait === undefined ? defaults.waitMs : readWait(options.wait),
     renew: readBoolean("renew", options.renew ?? true),
-    maxHoldMs: options.maxHold === undefined ? Number.POSITIVE_INFINITY : readPositive("maxHold", options.maxHold),
+    maxHoldMs:
+      options.maxHold === undefined ? Number.POSITIVE_INFINITY : readPositive("maxHold", options.maxHold),
     signal: readSignal(options.signal),
     label: options.label === undefined ? defaults.label : readLabel(options.label),
     within: options.within ?? null,
@@ -200,7 +201,8 @@ export function readPositive(name: string, value: unknown): number {
 }
 
 function readCount(name: string, value: unknown): number {
-  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_LIMIT) return value as number;
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_LIMIT)
+    return value as number;
   throw new InvalidArgumentError(`${name} is ${show(value)}: it is a whole number from 1 to ${MAX_LIMIT}`);
 }
 
@@ -223,7 +225,8 @@ function readSignal(value: unknown): AbortSignal | null {
 }
 
 function readAllow(value: unknown): readonly AllowName[] {
-  if (Array.isArray(value) && value.every((name) => ALLOW_NAMES.includes(name as AllowName))) return value as AllowName[];
+  if (Array.isArray(value) && value.every((name) => ALLOW_NAMES.includes(name as AllowName)))
+    return value as AllowName[];
   throw new InvalidArgumentError(`allow is ${show(value)}: it is an array of ${ALLOW_NAMES.join(", ")}`);
 }
 

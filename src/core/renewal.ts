@@ -101,7 +101,9 @@ export class Renewal {
     }));
     try {
       const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
-      const answers = await this.#caller.call("renewal", key, timeoutMs, (io) => this.#store.renew(items, io));
+      const answers = await this.#caller.call("renewal", key, timeoutMs, (io) =>
+        this.#store.renew(items, io),
+      );
       batch.forEach((hold, i) => this.#take(hold, answers[i] ?? { state: "unknown" }, sentAt, ttlMs));
       return answers;
     } catch (error) {

@@ -189,7 +189,7 @@ export interface OpenStore<Cookie = unknown> {
   readonly guarantees: Guarantees;
   /** Idempotent per id: an id that already holds is re-armed to its full ttl, one that waits keeps its place. */
   attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>>;
-  /** One answer per item, in order; a throw is "unknown" for all. Never recreates what is gone. */
+  /** One answer per item, in order; a throw is "unknown" for all. Never recreates what is gone, never moves an end back. */
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]>;
   /** Only the owner's id releases. Passes the key to the next waiter in the same step. */
   release(

@@ -73,8 +73,11 @@ export const nodeSystem: System = {
   random: Math.random,
   processLabel: `${hostname()}:${process.pid}`,
   warn(message, cause) {
-    process.emitWarning(`${message}: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`, {
-      type: "HoldfastWarning",
-    });
+    process.emitWarning(
+      `${message}: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`,
+      {
+        type: "HoldfastWarning",
+      },
+    );
   },
 };

@@ -36,19 +36,22 @@ const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
   ["a lease from elsewhere", "k", { within: {} }, /within is not a lease/],
 ];
 
-test.each(BAD_CALLS)("%s is refused with a clear error and nothing is sent", async (_name, key, options, message) => {
-  const { door, system, locks } = world();
-  const mine = locks();
-  for (const call of ["acquire", "tryAcquire"] as const) {
-    const error = await refusal(mine[call](key as never, options as never));
-    expect(error).toBeInstanceOf(InvalidArgumentError);
-    expect(error).toMatchObject({ code: "ERR_LOCK_ARGUMENT", retryable: false });
-    expect(error.message).toMatch(message);
-    expect(error.message.length).toBeLessThan(400);
-  }
-  expect(door.calls).toEqual([]);
-  expect(system.pendingTimers({ background: true })).toBe(0);
-});
+test.each(BAD_CALLS)(
+  "%s is refused with a clear error and nothing is sent",
+  async (_name, key, options, message) => {
+    const { door, system, locks } = world();
+    const mine = locks();
+    for (const call of ["acquire", "tryAcquire"] as const) {
+      const error = await refusal(mine[call](key as never, options as never));
+      expect(error).toBeInstanceOf(InvalidArgumentError);
+      expect(error).toMatchObject({ code: "ERR_LOCK_ARGUMENT", retryable: false });
+      expect(error.message).toMatch(message);
+      expect(error.message.length).toBeLessThan(400);
+    }
+    expect(door.calls).toEqual([]);
+    expect(system.pendingTimers({ background: true })).toBe(0);
+  },
+);
 
 test.each([
   [{ namespace: "a/b" }, /namespace/],
@@ -64,7 +67,9 @@ test("using and once need a function; revoke needs a reason", async () => {
   const { locks } = world();
   const mine = locks();
   expect((await refusal(mine.using("k", {} as never))).message).toMatch(/needs a function/);
-  expect((await refusal(mine.once("k", { atLeast: "1s" }, undefined as never))).message).toMatch(/needs a function/);
+  expect((await refusal(mine.once("k", { atLeast: "1s" }, undefined as never))).message).toMatch(
+    /needs a function/,
+  );
   expect((await refusal(mine.once("k", {} as never, () => 1))).message).toMatch(/atLeast is undefined/);
   expect((await refusal(mine.revoke("k", { reason: "" }))).message).toMatch(/needs a reason/);
 });
@@ -72,7 +77,21 @@ test("using and once need a function; revoke needs a reason", async () => {
 test("keys are exact: newline, NUL, slash, braces, trailing space and both accent forms are different locks (P18)", async () => {
   const { locks } = world();
   const mine = locks();
-  const keys = ["a", "a ", "a\n", "a\0", "a/", "/a", "{a}", "A", "\u00e9", "e\u0301", "a\0b", "ab", "x".repeat(4_096)];
+  const keys = [
+    "a",
+    "a ",
+    "a\n",
+    "a\0",
+    "a/",
+    "/a",
+    "{a}",
+    "A",
+    "\u00e9",
+    "e\u0301",
+    "a\0b",
+    "ab",
+    "x".repeat(4_096),
+  ];
   const leases = await Promise.all(keys.map((key) => mine.acquire(key)));
   expect(leases.map((lease) => lease.key)).toEqual(keys);
   for (const key of keys) expect(await mine.tryAcquire(key)).toBeNull();

@@ -169,7 +169,13 @@ test("verify asks the store, and false marks the lease lost", async () => {
   const lease = await locks().acquire("k");
   expect(await lease.verify()).toBe(true);
   const store = door.lastOpened;
-  await store?.abandon({ keys: ["k"], id: (lease as never as { holds: { request: { id: string } }[] }).holds[0]?.request.id } as never, {} as never);
+  await store?.abandon(
+    {
+      keys: ["k"],
+      id: (lease as never as { holds: { request: { id: string } }[] }).holds[0]?.request.id,
+    } as never,
+    {} as never,
+  );
   expect(await lease.verify()).toBe(false);
   expect(lease.held).toBe(false);
 });
@@ -186,7 +192,14 @@ test("toJSON is plain: the fence as a decimal string, no id", async () => {
   const { locks } = world();
   const lease = await locks().acquire("k", { label: "me" });
   const plain = JSON.parse(JSON.stringify(lease)) as Record<string, unknown>;
-  expect(plain).toMatchObject({ key: "k", keys: ["k"], label: "me", mode: "exclusive", fence: String(lease.fence), held: true });
+  expect(plain).toMatchObject({
+    key: "k",
+    keys: ["k"],
+    label: "me",
+    mode: "exclusive",
+    fence: String(lease.fence),
+    held: true,
+  });
   expect(JSON.stringify(plain)).not.toMatch(/[0-9a-f]{32}/);
 });
 

@@ -126,7 +126,10 @@ test("a timeout names the holder, how long it holds and how long was waited (P17
   const error = await refusal(within(system, 1_000, locks().acquire("k", { wait: 500 })));
   expect(error).toBeInstanceOf(LockTimeoutError);
   expect(error).toMatchObject({ code: "ERR_LOCK_TIMEOUT", key: "k", retryable: true });
-  expect((error as LockTimeoutError).holders[0]).toMatchObject({ label: "nightly@db1", fence: String(holder.fence) });
+  expect((error as LockTimeoutError).holders[0]).toMatchObject({
+    label: "nightly@db1",
+    fence: String(holder.fence),
+  });
   expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(500);
   expect(error.message).toMatch(/nightly@db1/);
   expect(await others().inspect("k")).toMatchObject({ waiters: [] });
@@ -160,7 +163,9 @@ test("an abort ends the wait at once, and a place in line is given up", async ()
 
 test("an aborted signal refuses before anything is sent", async () => {
   const { door, locks } = world();
-  expect(await refusal(locks().acquire("k", { signal: AbortSignal.abort() }))).toBeInstanceOf(LockAbortedError);
+  expect(await refusal(locks().acquire("k", { signal: AbortSignal.abort() }))).toBeInstanceOf(
+    LockAbortedError,
+  );
   expect(door.calls).toEqual([]);
 });
 

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { DeadlockError, InvalidArgumentError, LockError, LockLostError, StaleFenceError, UnsupportedError } from "../../src/core/errors.ts";
+import {
+  DeadlockError,
+  InvalidArgumentError,
+  LockError,
+  LockLostError,
+  StaleFenceError,
+  UnsupportedError,
+} from "../../src/core/errors.ts";
 import { refusal, within, world } from "./world.ts";
 
 test("using returns what the callback returned and has released by then", async () => {
@@ -22,7 +29,13 @@ test("an error of the callback comes through unchanged, also when the release fa
 test("a failing release does not hide the result", async () => {
   const { system, door, locks } = world();
   door.faults.set("release", "hang");
-  expect(await within(system, 5_000, locks().using("k", () => 7))).toBe(7);
+  expect(
+    await within(
+      system,
+      5_000,
+      locks().using("k", () => 7),
+    ),
+  ).toBe(7);
 });
 
 test("a lease lost while the callback ran rejects with the signal's own reason, carrying the result", async () => {
@@ -101,7 +114,9 @@ test("several keys on a store that takes one at a time: the first is given back 
   const theirs = others();
   const b = await theirs.acquire("b");
   const mine = locks();
-  expect(await refusal(within(system, 1_000, mine.acquire(["b", "a"], { wait: 200 })))).toMatchObject({ key: "b" });
+  expect(await refusal(within(system, 1_000, mine.acquire(["b", "a"], { wait: 200 })))).toMatchObject({
+    key: "b",
+  });
   expect(await mine.tryAcquire(["a", "b"])).toBeNull();
   expect(await theirs.inspect("a")).toBeNull();
   await b.release();

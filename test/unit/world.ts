@@ -59,7 +59,7 @@ export class Door {
     const answer = run();
     if (fault === "lose-reply") return new Promise(() => {});
     return new Promise((resolve, reject) => {
-      this.#system.after(fault.replyAfterMs, () => answer.then(resolve, reject));
+      this.#system.after(fault.replyAfterMs, () => void answer.then(resolve, reject));
     });
   }
 }

@@ -15,9 +15,9 @@ import type {
   RevokeOptions,
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import { Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
+import { heartbeatFor, Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../shared/record.ts";
-import { CLAIM_MS, HEARTBEAT_MS } from "./guarantees.ts";
+import { CLAIM_MS } from "./guarantees.ts";
 
 /** Fences outlive the record for this long; by then the wall clock has passed them. */
 const KEEP_FENCE_MS = 3_600_000;
@@ -60,7 +60,12 @@ export class MemoryServer {
       if (!("busy" in answer)) return answer;
       const nowMs = this.#surroundings.monoMs();
       const holders = request.keys.flatMap((key) => this.#record(client, key).holders);
-      return { busy: { holders: holders.map((row) => holderInfo(row, nowMs)), againMs: HEARTBEAT_MS } };
+      return {
+        busy: {
+          holders: holders.map((row) => holderInfo(row, nowMs)),
+          againMs: heartbeatFor(CLAIM_MS, request.ttlMs),
+        },
+      };
     });
   }
 
@@ -79,7 +84,9 @@ export class MemoryServer {
   release(client: Client, request: Request, options: ReleaseOptions): Step<"released" | "not-held"> {
     return this.#step(client, (ledger) => {
       this.#ended.add(request.id, this.#surroundings.monoMs());
-      return ledger.release(request.keys, request.id, options.lastFences.map(Number)) ? "released" : "not-held";
+      return ledger.release(request.keys, request.id, options.lastFences.map(Number))
+        ? "released"
+        : "not-held";
     });
   }
 
@@ -117,7 +124,13 @@ export class MemoryServer {
   }
 
   #step<T>(client: Client, decide: (ledger: Ledger) => T): Step<T> {
-    const ledger = new Ledger({
+    const ledger = this.#ledger(client);
+    const answer = decide(ledger);
+    return { answer, wakes: ledger.wakes };
+  }
+
+  #ledger(client: Client): Ledger {
+    return new Ledger({
       nowMs: this.#surroundings.monoMs(),
       wallUs: this.#surroundings.wallMs() * 1_000,
       self: client.proc,
@@ -125,8 +138,6 @@ export class MemoryServer {
       alive: (proc) => this.#surroundings.alive(proc),
       record: (key) => this.#record(client, key),
     });
-    const answer = decide(ledger);
-    return { answer, wakes: ledger.wakes };
   }
 
   #record(client: Client, key: string): KeyRecord {
@@ -136,15 +147,17 @@ export class MemoryServer {
       record = emptyRecord(key);
       this.records.set(name, record);
       this.#created += 1;
-      if (this.#created % PRUNE_EVERY === 0) this.#prune();
+      if (this.#created % PRUNE_EVERY === 0) this.#prune(client);
     }
     return record;
   }
 
   /** Memory per name is bounded (P16): an idle record goes once the clock alone keeps its fences growing. */
-  #prune(): void {
+  #prune(client: Client): void {
     const passedUs = (this.#surroundings.wallMs() - KEEP_FENCE_MS) * 1_000;
+    const ledger = this.#ledger(client);
     for (const [name, record] of this.records) {
+      ledger.sweep(record);
       if (isIdle(record) && record.last < passedUs) this.records.delete(name);
     }
   }

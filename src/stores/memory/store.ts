@@ -85,7 +85,12 @@ export class MemoryStore implements OpenStore<null> {
     return this.#done(this.#server.renew(this.#client, items));
   }
 
-  release(request: Request, _cookie: null, options: ReleaseOptions, _io: Io): Promise<"released" | "not-held"> {
+  release(
+    request: Request,
+    _cookie: null,
+    options: ReleaseOptions,
+    _io: Io,
+  ): Promise<"released" | "not-held"> {
     return this.#done(this.#server.release(this.#client, request, options));
   }
 

@@ -48,10 +48,23 @@ export type LedgerAnswer =
   | { readonly conflict: { readonly key: string; readonly limit: number } }
   | { readonly ended: true };
 
+/** No claim is shorter than this, whatever the ttl: a waiter has to hear of its luck and answer. */
+const SHORTEST_CLAIM_MS = 200;
+const BEATS_PER_CLAIM = 4;
 /** A waiter whose last heartbeat is older than half its claim window could not use the rest of it: it is passed over. */
 const FRESH_SHARE = 0.5;
 /** One that has been silent for so many claim windows has lost its place. */
 const FORGOTTEN_CLAIMS = 5;
+
+/** For how long a waiter is kept the key that it was chosen for. Not longer than its ttl, so that its death costs no more than a holder's. */
+export function claimFor(claimMs: number, ttlMs: number): number {
+  return Math.min(claimMs, Math.max(SHORTEST_CLAIM_MS, ttlMs));
+}
+
+/** How often a waiter has to be seen. */
+export function heartbeatFor(claimMs: number, ttlMs: number): number {
+  return claimFor(claimMs, ttlMs) / BEATS_PER_CLAIM;
+}
 
 export class Ledger {
   readonly #moment: Moment;
@@ -72,8 +85,9 @@ export class Ledger {
       return { ended: true };
     }
     for (const record of records) {
-      const others = record.holders.length > 0 || record.line.some((row) => row.id !== request.id);
-      if (others && record.limit !== request.limit) return { conflict: { key: record.key, limit: record.limit } };
+      if (record.limit !== request.limit && this.#inUse(record, request.id)) {
+        return { conflict: { key: record.key, limit: record.limit } };
+      }
     }
     for (const record of records) this.#seat(record, request);
     for (const record of records) this.#settle(record);
@@ -97,7 +111,8 @@ export class Ledger {
     const revoked = rows.find((row) => row.revoked !== undefined)?.revoked;
     if (revoked !== undefined) return { revoked };
     rows.forEach((row, i) => {
-      row.until = this.#moment.nowMs + ttlMs + graceMs;
+      // Never earlier: of two renewals under way the one that asked for more may have been confirmed already.
+      row.until = Math.max(row.until, this.#moment.nowMs + ttlMs + graceMs);
       row.used = used[i] ?? row.used;
       row.label = label;
     });
@@ -158,7 +173,8 @@ export class Ledger {
       row.revoked = options.reason;
       row.keepUntil = 0;
       if (options.force || row.proc === "") record.holders.splice(record.holders.indexOf(row), 1);
-      if (row.proc !== "") this.wakes.push({ proc: row.proc, id: row.id, key: record.key, revoked: options.reason });
+      if (row.proc !== "")
+        this.wakes.push({ proc: row.proc, id: row.id, key: record.key, revoked: options.reason });
     }
     this.#settle(record);
     return "revoked";
@@ -174,6 +190,12 @@ export class Ledger {
     if (record.line.some((row) => nowMs - row.seen > claimMs * FORGOTTEN_CLAIMS)) {
       record.line = record.line.filter((row) => nowMs - row.seen <= claimMs * FORGOTTEN_CLAIMS);
     }
+  }
+
+  /** Whether anybody else alive holds or waits. */
+  #inUse(record: KeyRecord, id: string): boolean {
+    record.line = record.line.filter((row) => row.proc === this.#moment.self || this.#moment.alive(row.proc));
+    return record.holders.length > 0 || record.line.some((row) => row.id !== id);
   }
 
   #records(keys: readonly string[]): KeyRecord[] {
@@ -250,7 +272,7 @@ export class Ledger {
   #first(record: KeyRecord): WaiterRow | null {
     const { nowMs, claimMs, self } = this.#moment;
     for (const row of [...record.line]) {
-      if (nowMs - row.seen > claimMs * FRESH_SHARE) continue;
+      if (nowMs - row.seen > claimFor(claimMs, row.ttlMs) * FRESH_SHARE) continue;
       if (row.proc === self || this.#moment.alive(row.proc)) return row;
       unseat(record, row.id);
     }
@@ -258,7 +280,8 @@ export class Ledger {
   }
 
   #promote(records: readonly KeyRecord[], waiter: WaiterRow): void {
-    const { nowMs, wallUs, claimMs } = this.#moment;
+    const { nowMs, wallUs } = this.#moment;
+    const claimMs = claimFor(this.#moment.claimMs, waiter.ttlMs);
     // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a larger one.
     const room = waiter.mode === "exclusive" && waiter.limit === 1 ? Math.floor(waiter.ttlMs * 1_000) : 0;
     const fences = records.map((record) => {
@@ -290,7 +313,8 @@ export class Ledger {
   #rearm(records: readonly KeyRecord[], request: Request): LedgerAnswer {
     const rows = records.map((record) => holder(record, request.id) as HolderRow);
     if (rows.some((row) => row.revoked !== undefined)) return { ended: true };
-    for (const row of rows) row.until = this.#moment.nowMs + request.ttlMs + request.graceMs;
+    for (const row of rows)
+      row.until = Math.max(row.until, this.#moment.nowMs + request.ttlMs + request.graceMs);
     const own = this.wakes.findIndex((wake) => wake.id === request.id);
     if (own !== -1) this.wakes.splice(own, 1);
     return {
@@ -318,7 +342,10 @@ function unseat(record: KeyRecord, id: string): void {
 }
 
 /** Whether the waiter may hold beside those who hold now. */
-function fits(record: KeyRecord, waiter: { readonly mode: Mode; readonly permits: number; readonly limit: number }): boolean {
+function fits(
+  record: KeyRecord,
+  waiter: { readonly mode: Mode; readonly permits: number; readonly limit: number },
+): boolean {
   if (record.holders.length === 0) return true;
   if (waiter.limit > 1) return sum(record.holders) + waiter.permits <= waiter.limit;
   return waiter.mode === "shared" && record.holders.every((row) => row.mode === "shared");

@@ -1,0 +1,50 @@
+// The servers that tests run against, for people: `npm run servers -- start redis` runs one until Ctrl-C,
+// `npm run servers -- install redis` only fetches it. Tests call scripts/servers/*.ts directly.
+
+import { findProgram } from "./servers/packages.ts";
+import { kinds, type ServerKind } from "./servers/kinds.ts";
+import type { RunningServer } from "./servers/process.ts";
+
+const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${Object.keys(kinds).join(", ")})`;
+
+async function install(chosen: readonly ServerKind[]): Promise<void> {
+  for (const program of chosen.flatMap((kind) => kind.programs)) {
+    console.log((await findProgram(program)).path);
+  }
+}
+
+async function start(chosen: readonly ServerKind[]): Promise<void> {
+  const asked = new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => resolve());
+  });
+  const awake = setInterval(() => {}, 60_000);
+  const running: RunningServer[] = [];
+  try {
+    for (const kind of chosen) {
+      const server = await kind.start();
+      running.push(server);
+      console.log(server.url);
+    }
+    await asked;
+  } finally {
+    await Promise.all(running.map((server) => server.stop()));
+    clearInterval(awake);
+  }
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const [command, ...names] = args;
+  const chosen = names.map((name) => (Object.hasOwn(kinds, name) ? kinds[name] : undefined));
+  const known = chosen.filter((kind) => kind !== undefined);
+  if (known.length === 0 || known.length < names.length || (command !== "start" && command !== "install")) {
+    console.error(USAGE);
+    process.exitCode = 64;
+    return;
+  }
+  await (command === "start" ? start(known) : install(known));
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

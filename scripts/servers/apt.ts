@@ -1,0 +1,91 @@
+// Fetches Debian packages and unpacks them into a folder, without installing anything and without any privilege.
+// Every list, archive and state file of apt lives in a private folder, so the system's own are never written.
+
+import { execFile } from "node:child_process";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** A libc from the archive does not go with the loader of this system; the rest of a tree does. */
+const NEVER_UNPACKED: ReadonlySet<string> = new Set(["libc6", "libc-bin", "libgcc-s1", "gcc-12-base"]);
+
+/** "debian-12-x64", or null where packages of Debian's kind are not to be had. */
+export async function debianRelease(): Promise<string | null> {
+  const text = await readFile("/etc/os-release", "utf8").catch(() => "");
+  const field = (name: string): string => new RegExp(`^${name}="?([^"\\n]*)"?$`, "m").exec(text)?.[1] ?? "";
+  const family = [field("ID"), ...field("ID_LIKE").split(" ")];
+  if (!family.includes("debian") && !family.includes("ubuntu")) return null;
+  return `${field("ID")}-${field("VERSION_ID") || "rolling"}-${process.arch}`;
+}
+
+/**
+ * Unpacks `names`, and what they depend on and this system lacks, into `tree`.
+ * `work` is a folder of the caller's that may be deleted afterwards.
+ */
+export async function unpackPackages(
+  names: readonly string[],
+  tree: string,
+  work: string,
+): Promise<string[]> {
+  const config = await privateConfig(work);
+  await command("apt-get", ["-c", config, "-q", "update"], work);
+  const wanted = await missingPackages(names, config, work);
+  const archives = join(work, "archives");
+  await mkdir(archives, { recursive: true });
+  await command("apt-get", ["-c", config, "-q", "download", ...wanted], archives);
+  await mkdir(tree, { recursive: true });
+  for (const archive of (await readdir(archives)).sort()) {
+    await command("dpkg", ["-x", join(archives, archive), tree], archives);
+  }
+  return wanted;
+}
+
+/** The hooks that a system runs after `update` are cleared: they work on the system's folders and need root. */
+async function privateConfig(work: string): Promise<string> {
+  await mkdir(join(work, "lists", "partial"), { recursive: true });
+  await mkdir(join(work, "cache", "archives", "partial"), { recursive: true });
+  await mkdir(join(work, "state"), { recursive: true });
+  const config = join(work, "apt.conf");
+  const lines = [
+    `Dir::State "${join(work, "state")}";`,
+    `Dir::State::Lists "${join(work, "lists")}";`,
+    `Dir::State::status "/var/lib/dpkg/status";`,
+    `Dir::Cache "${join(work, "cache")}";`,
+    `APT::Sandbox::User "";`,
+    `Acquire::Retries "2";`,
+    `Acquire::Languages "none";`,
+    `#clear APT::Update::Pre-Invoke;`,
+    `#clear APT::Update::Post-Invoke;`,
+    `#clear APT::Update::Post-Invoke-Success;`,
+  ];
+  await writeFile(config, `${lines.join("\n")}\n`);
+  return config;
+}
+
+/** `name=version` of each package that an installation would add. The named ones are wanted even if installed. */
+async function missingPackages(names: readonly string[], config: string, work: string): Promise<string[]> {
+  const options = ["-c", config, "-q", "--simulate", "--no-install-recommends", "--reinstall", "install"];
+  const output = await command("apt-get", [...options, ...names], work);
+  const found: string[] = [];
+  for (const match of output.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)) {
+    const name = match[1] as string;
+    if (!NEVER_UNPACKED.has(name.replace(/:.*/, ""))) found.push(`${name}=${match[2] as string}`);
+  }
+  if (found.length === 0)
+    throw new Error(`apt-get names no package to unpack for ${names.join(", ")}:\n${output}`);
+  return found;
+}
+
+async function command(file: string, args: readonly string[], cwd: string): Promise<string> {
+  try {
+    const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
+    const { stdout } = await run(file, args, { cwd, env, maxBuffer: 64 * 1024 * 1024, timeout: 300_000 });
+    return stdout;
+  } catch (error) {
+    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+    const said = `${stdout}\n${stderr}`.trim().split("\n").slice(-15).join("\n");
+    throw new Error(`\`${file} ${args.join(" ")}\` failed:\n${said || String(error)}`, { cause: error });
+  }
+}

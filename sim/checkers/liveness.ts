@@ -1,0 +1,91 @@
+// After the faults have stopped. P10: a crashed holder's key is free within the declared bound. P11: a free key with a live
+// waiter is granted within one poll bound. Both show as a bound on every ask that ends, or should end, after the healing.
+
+import { beliefs } from "../beliefs.ts";
+import { type Checker, ofType, type Violation } from "../history.ts";
+
+export const recovery: Checker = (history) => {
+  const healedAt = ofType(history, "healed")[0]?.at;
+  if (healedAt === undefined) return [];
+  const violations: Violation[] = [];
+  const { context } = history;
+  const outcomes = new Map(ofType(history, "granted", "refused").map((event) => [event.ask, event]));
+  const longestTtl = ofType(history, "ask").reduce((ttl, ask) => Math.max(ttl, ask.ttlMs), 0);
+  const boundMs =
+    context.freeAfterCrashMs(longestTtl) + context.claimMs + 2 * context.pollMs + context.slackMs;
+  for (const ask of ofType(history, "ask")) {
+    if (!ask.client.startsWith("probe")) continue;
+    const outcome = outcomes.get(ask.ask);
+    if (outcome?.type === "granted") {
+      // Time in which somebody alive held the key is that holder's, not the store's.
+      const idleMs = outcome.at - ask.at - coveredMs(history, ask.keys, ask.at, outcome.at);
+      if (idleMs <= boundMs) continue;
+    }
+    const took = outcome === undefined ? "never" : `${(outcome.at - ask.at).toFixed(0)} ms`;
+    violations.push({
+      promise: "P10",
+      at: outcome?.at ?? healedAt,
+      what: `${ask.keys.join()} was granted after the healing: ${took}, bound ${boundMs.toFixed(0)} ms`,
+    });
+  }
+  return violations;
+};
+
+/** How much of a span is covered by holders that believed in one of the keys. */
+function coveredMs(
+  history: Parameters<Checker>[0],
+  keys: readonly string[],
+  from: number,
+  to: number,
+): number {
+  const spans = beliefs(history)
+    .filter((belief) => belief.ask.keys.some((key) => keys.includes(key)))
+    .map((belief) => [Math.max(from, belief.from), Math.min(to, belief.to)] as const)
+    .filter(([start, end]) => end > start)
+    .sort((a, b) => a[0] - b[0]);
+  let covered = 0;
+  let reached = from;
+  for (const [start, end] of spans) {
+    if (end <= reached) continue;
+    covered += end - Math.max(start, reached);
+    reached = end;
+  }
+  return covered;
+}
+
+/** P11: between two events in which the key was free and somebody live waited, no more than a poll bound may pass. */
+export const wakeUp: Checker = (history) => {
+  const healedAt = ofType(history, "healed")[0]?.at;
+  if (healedAt === undefined || history.context.forgetful) return [];
+  const violations: Violation[] = [];
+  const { pollMs, slackMs, claimMs } = history.context;
+  const freeSince = new Map<string, number>();
+  const holders = new Map<string, Set<string>>();
+  for (const event of ofType(history, "store-holds", "store-free")) {
+    const now = holders.get(event.key) ?? new Set();
+    holders.set(event.key, now);
+    const idleMs = event.at - Math.max(healedAt, freeSince.get(event.key) ?? event.at);
+    if (event.type === "store-holds") {
+      const waited = waiting(history, event.key, event.id);
+      const lateMs = event.at - Math.max(healedAt, freeSince.get(event.key) ?? event.at, waited);
+      if (now.size === 0 && event.at > healedAt && idleMs > 0 && lateMs > pollMs + claimMs + slackMs) {
+        violations.push({
+          promise: "P11",
+          at: event.at,
+          what: `${event.key} was free for ${lateMs.toFixed(0)} ms with a live waiter`,
+        });
+      }
+      now.add(event.id);
+    } else {
+      now.delete(event.id);
+      if (now.size === 0) freeSince.set(event.key, event.at);
+    }
+  }
+  return violations;
+};
+
+function waiting(history: Parameters<Checker>[0], key: string, id: string): number {
+  const seat = ofType(history, "store-seated").find((event) => event.key === key && event.id === id);
+  // Who waits for several keys may leave one of them idle until it gets the others.
+  return seat === undefined || seat.several === true ? Number.POSITIVE_INFINITY : seat.at;
+}

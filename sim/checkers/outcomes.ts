@@ -1,0 +1,74 @@
+// P8: an ask that was refused is never held, and each ask has one outcome. P13: it has it within its wait and one call.
+// P9: several keys are held together or not at all.
+
+import { type Checker, type HistoryEvent, ofType, type Violation } from "../history.ts";
+
+export const oneOutcome: Checker = (history) => {
+  const violations: Violation[] = [];
+  const settled = new Map<string, string>();
+  for (const event of ofType(history, "granted", "refused")) {
+    const before = settled.get(event.ask);
+    if (before !== undefined) {
+      violations.push({
+        promise: "P8",
+        at: event.at,
+        what: `${event.ask} was ${before} and then ${event.type}`,
+      });
+    }
+    settled.set(event.ask, event.type);
+  }
+  for (const event of ofType(history, "granted")) {
+    if (event.remainingMs <= 0)
+      violations.push({ promise: "P8", at: event.at, what: `${event.lease} was handed out after its end` });
+  }
+  return violations;
+};
+
+export const allOrNone: Checker = (history) => {
+  const asks = new Map(ofType(history, "ask").map((ask) => [ask.ask, ask]));
+  return ofType(history, "granted")
+    .filter((event) => event.fences.length !== (asks.get(event.ask)?.keys.length ?? 0))
+    .map((event) => ({
+      promise: "P9",
+      at: event.at,
+      what: `${event.lease} has ${event.fences.length} of its keys`,
+    }));
+};
+
+export const bounds: Checker = (history) => {
+  const violations: Violation[] = [];
+  const { context } = history;
+  const overAt = history.events.at(-1)?.at ?? 0;
+  const crashed = new Map(ofType(history, "crashed").map((event) => [event.client, event.at]));
+  const outcomes = new Map(ofType(history, "granted", "refused").map((event) => [event.ask, event.at]));
+  for (const ask of ofType(history, "ask")) {
+    if (ask.waitMs === Number.POSITIVE_INFINITY) continue;
+    const outcome = outcomes.get(ask.ask) ?? crashed.get(ask.client) ?? overAt;
+    const boundMs =
+      ask.waitMs + context.callTimeoutMs(ask.ttlMs) + stoppedMs(history.events, ask.client, ask.at, outcome);
+    if (outcome - ask.at > boundMs + context.slackMs) {
+      const took = (outcome - ask.at).toFixed(0);
+      violations.push({
+        promise: "P13",
+        at: outcome,
+        what: `${ask.ask} took ${took} ms, bound ${boundMs.toFixed(0)}`,
+      });
+    }
+  }
+  return violations;
+};
+
+/** How long a client did not run between two moments. */
+export function stoppedMs(events: readonly HistoryEvent[], client: string, from: number, to: number): number {
+  let total = 0;
+  let since: number | null = null;
+  for (const event of events) {
+    if ((event.type !== "paused" && event.type !== "resumed") || event.client !== client) continue;
+    if (event.type === "paused") since ??= event.at;
+    else if (since !== null) {
+      total += Math.max(0, Math.min(to, event.at) - Math.max(from, since));
+      since = null;
+    }
+  }
+  return since === null ? total : total + Math.max(0, to - Math.max(from, since));
+}

@@ -1,0 +1,89 @@
+// P2: no holder believes longer than the store keeps the key for it, nor longer than its ttl.
+
+import { beliefs } from "../beliefs.ts";
+import { type Checker, ofType, type StoreStep, type Violation } from "../history.ts";
+
+/** A waiter that was chosen is kept the key for at least this long, however short its ttl. */
+const SHORTEST_CLAIM_MS = 200;
+
+export const windowHonesty: Checker = (history) => {
+  const violations: Violation[] = [];
+  const ttlOf = new Map(beliefs(history).map((belief) => [belief.lease, belief.ask.ttlMs]));
+  const keyOf = new Map(beliefs(history).map((belief) => [belief.lease, belief.ask.keys[0] as string]));
+  const kept = new Map<string, StoreStep[]>();
+  const seesStore = history.events.some((event) => event.type === "store-holds");
+  const { slackMs, forgetful } = history.context;
+  for (const event of history.events) {
+    if (event.type === "store-holds") kept.set(event.key, [...(kept.get(event.key) ?? []), event]);
+    if (event.type !== "granted" && event.type !== "renewed") continue;
+    const remaining = event.remainingMs ?? 0;
+    const ttlMs = ttlOf.get(event.lease) ?? Number.POSITIVE_INFINITY;
+    if (event.type === "granted" && remaining > Math.max(ttlMs, SHORTEST_CLAIM_MS) + slackMs) {
+      violations.push({
+        promise: "P2",
+        at: event.at,
+        what: `${event.lease} is believed for ${remaining} ms with a ttl of ${ttlMs}`,
+      });
+    }
+    if (!seesStore || forgetful) continue;
+    const until = keptUntil(
+      kept.get(keyOf.get(event.lease) ?? "") ?? [],
+      BigInt(event.lease.split("@").at(-1) as string),
+    );
+    if (event.at + remaining > until + slackMs) {
+      violations.push({
+        promise: "P2",
+        at: event.at,
+        what: `${event.lease} is believed until ${(event.at + remaining).toFixed(1)}, the store keeps it until ${until.toFixed(1)}`,
+      });
+    }
+  }
+  return violations;
+};
+
+/** The store's last word about the grant that this fence belongs to. */
+function keptUntil(steps: readonly StoreStep[], fence: bigint): number {
+  for (let i = steps.length - 1; i >= 0; i -= 1) {
+    const step = steps[i] as StoreStep;
+    const first = BigInt(step.fence ?? "0");
+    if (first <= fence && fence <= first + BigInt(step.room ?? 0)) return step.until ?? 0;
+  }
+  return Number.NEGATIVE_INFINITY;
+}
+
+/** P7: a loss is signalled before the window ends, unless its process did not run. */
+export const lossInTime: Checker = (history) => {
+  const violations: Violation[] = [];
+  const windows = new Map(beliefs(history).map((belief) => [belief.lease, belief]));
+  const stopped = ofType(history, "paused", "resumed");
+  for (const event of ofType(history, "lost")) {
+    const belief = windows.get(event.lease);
+    if (belief === undefined || event.at <= belief.windowEnd + history.context.slackMs) continue;
+    const wasStopped = stopped.some(
+      (one) =>
+        one.client === event.client &&
+        one.type === "paused" &&
+        one.at <= belief.windowEnd &&
+        resumedAfter(stopped, one) >= belief.windowEnd - 60,
+    );
+    if (!wasStopped) {
+      const late = (event.at - belief.windowEnd).toFixed(1);
+      violations.push({
+        promise: "P7",
+        at: event.at,
+        what: `${event.lease} was told lost ${late} ms after its window`,
+      });
+    }
+  }
+  return violations;
+};
+
+function resumedAfter(
+  stopped: readonly { type: string; client: string; at: number }[],
+  pause: { client: string; at: number },
+): number {
+  const next = stopped.find(
+    (one) => one.type === "resumed" && one.client === pause.client && one.at >= pause.at,
+  );
+  return next?.at ?? Number.POSITIVE_INFINITY;
+}

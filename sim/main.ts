@@ -1,0 +1,81 @@
+// `npm run sim -- --seed N --runs M`: many runs from one printed seed; the first failing one is shrunk and shown.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import fc from "fast-check";
+import { run } from "./run.ts";
+import { type SimSettings, settingsArbitrary } from "./settings.ts";
+
+const SHRINK_MS = 60_000;
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+    runs: { type: "string", default: "1000" },
+    settings: { type: "string" },
+    keep: { type: "boolean", default: false },
+  },
+});
+
+if (values.settings === undefined) await many(Number(values.seed), Number(values.runs));
+else await one(JSON.parse(values.settings) as SimSettings);
+
+async function many(seed: number, runs: number): Promise<void> {
+  console.log(`sim: seed ${seed}, ${runs} runs (repeat with --seed ${seed} --runs ${runs})`);
+  const startedMs = performance.now();
+  const sum = { runs: 0, events: 0, grants: 0, losses: 0 };
+  let shownMs = startedMs;
+  const property = fc.asyncProperty(settingsArbitrary, async (settings) => {
+    const result = await run(settings);
+    sum.runs += 1;
+    sum.events += result.events;
+    sum.grants += result.grants;
+    sum.losses += result.losses;
+    if (performance.now() - shownMs > 10_000) {
+      shownMs = performance.now();
+      console.log(`  ${sum.runs} runs, ${sum.events} events, ${sum.grants} grants, ${sum.losses} losses`);
+    }
+    return result.violations.length === 0;
+  });
+  const found = await fc.check(property, { seed, numRuns: runs, endOnFailure: true });
+  const seconds = (performance.now() - startedMs) / 1_000;
+  const rate = Math.round(sum.events / seconds);
+  console.log(
+    `${sum.runs} runs in ${seconds.toFixed(1)} s: ${sum.events} events (${rate}/s), ${sum.grants} grants, ${sum.losses} losses`,
+  );
+  if (!found.failed) return;
+  console.log(`FAILED at run ${found.numRuns}; shrinking for at most ${SHRINK_MS / 1_000} s`);
+  const path = found.counterexamplePath as string;
+  const outcome = await fc.check(property, { seed, path, numRuns: runs, interruptAfterTimeLimit: SHRINK_MS });
+  const settings = (outcome.counterexample ?? found.counterexample)?.[0] as SimSettings;
+  console.log(`\nshrunk ${outcome.numShrinks} times to:\n${JSON.stringify(settings)}`);
+  await one(settings);
+  if (values.keep) keep(settings);
+  process.exitCode = 1;
+}
+
+async function one(settings: SimSettings): Promise<void> {
+  const { history, violations, hash } = await run(settings);
+  const first = violations[0];
+  if (first !== undefined) {
+    const near = history.events.filter((event) => event.at > first.at - 1_500 && event.at <= first.at + 1);
+    for (const event of near.slice(-80)) console.log(JSON.stringify(event));
+  }
+  for (const { promise, checker, at, what } of violations.slice(0, 10)) {
+    console.log(`${promise} (${checker}) at ${at.toFixed(1)}: ${what}`);
+  }
+  console.log(
+    `trace ${hash()}, ${violations.length} violations; repeat with --settings '${JSON.stringify(settings)}'`,
+  );
+  if (violations.length > 0) process.exitCode = 1;
+}
+
+/** A failing run stays as a regression: it is run by the tests from then on. */
+function keep(settings: SimSettings): void {
+  const folder = join(import.meta.dirname, "regressions");
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${settings.seed}.json`);
+  writeFileSync(file, `${JSON.stringify(settings, null, 2)}\n`);
+  console.log(`kept as ${file}`);
+}

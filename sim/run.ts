@@ -1,0 +1,228 @@
+// One run: a world made from its settings, a safety phase with faults, then healing and a liveness phase, then the checkers.
+
+import { createHash } from "node:crypto";
+import { callTimeoutMs } from "../src/core/call.ts";
+import { defaultGraceMs } from "../src/core/window.ts";
+import { check, type NamedViolation } from "./checkers/index.ts";
+import type { History, HistoryEvent } from "./history.ts";
+import { type Fault, FORGETFUL, type SimSettings } from "./settings.ts";
+import { type ClientDeps, SimClient } from "./world/client.ts";
+import { Network } from "./world/network.ts";
+import { SimProcess } from "./world/process.ts";
+import { Random } from "./world/random.ts";
+import { Resource } from "./world/resource.ts";
+import { SimServer } from "./world/server.ts";
+import { simGuarantees, simStore, Switchboard } from "./world/store.ts";
+import { Timeline } from "./world/timeline.ts";
+
+/** Two clocks may differ by as much as core allows for; each by half of it. */
+const WORST_RATE = 0.0009;
+
+export interface RunResult {
+  readonly history: History;
+  readonly violations: readonly NamedViolation[];
+  /** Of the whole history: equal settings give equal hashes. */
+  hash(): string;
+  readonly events: number;
+  readonly grants: number;
+  readonly losses: number;
+}
+
+export async function run(settings: SimSettings): Promise<RunResult> {
+  const world = new World(settings);
+  await world.play();
+  const history = world.history();
+  const violations = check(history);
+  const hash = (): string =>
+    createHash("sha256").update(JSON.stringify(history.events)).digest("hex").slice(0, 16);
+  const count = (type: string): number => history.events.filter((event) => event.type === type).length;
+  return {
+    history,
+    violations,
+    hash,
+    events: world.timeline.events,
+    grants: count("granted"),
+    losses: count("lost"),
+  };
+}
+
+class World {
+  readonly timeline = new Timeline();
+  readonly #settings: SimSettings;
+  readonly #events: HistoryEvent[] = [];
+  readonly #random: Random;
+  readonly #network: Network;
+  readonly #server: SimServer;
+  readonly #switchboard = new Switchboard();
+  readonly #deps: ClientDeps;
+  #clients: SimClient[] = [];
+  #born = 0;
+
+  constructor(settings: SimSettings) {
+    this.#settings = settings;
+    this.#random = new Random(settings.seed);
+    const record = (event: HistoryEvent): void => {
+      this.#events.push(event);
+    };
+    const { maxDelayMs, loss, duplication } = settings;
+    this.#network = new Network(this.timeline, this.#random.fork("network"), {
+      minDelayMs: 0.1,
+      maxDelayMs,
+      loss,
+      duplication,
+    });
+    this.#server = new SimServer(this.timeline, 1 + this.#random.between(-WORST_RATE, WORST_RATE), record);
+    const resource = new Resource(this.timeline, record);
+    this.#deps = {
+      timeline: this.timeline,
+      network: this.#network,
+      resource,
+      record,
+      settings,
+      endMs: settings.lengthMs,
+    };
+  }
+
+  async play(): Promise<void> {
+    const { settings, timeline } = { settings: this.#settings, timeline: this.timeline };
+    for (let i = 0; i < settings.clients; i += 1) this.#client("c").start(settings.tasks);
+    for (const fault of settings.faults) timeline.at(fault.at * settings.lengthMs, () => this.#strike(fault));
+    await timeline.run(settings.lengthMs);
+    await this.#heal();
+    await this.#settle();
+  }
+
+  history(): History {
+    return {
+      events: this.#events,
+      context: {
+        forgetful: this.#settings.faults.some((fault) => FORGETFUL.includes(fault.kind)),
+        fifo: simGuarantees.order === "fifo",
+        pollMs: simGuarantees.pollMs,
+        claimMs: simGuarantees.claimMs,
+        freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs),
+        slackMs: 10,
+        callTimeoutMs,
+      },
+    };
+  }
+
+  #client(kind: string): SimClient {
+    this.#born += 1;
+    const random = this.#random.fork(`client ${this.#born}`);
+    const clock = {
+      rate: 1 + random.between(-WORST_RATE, WORST_RATE),
+      wallOffsetMs: random.between(-5_000, 5_000),
+    };
+    const process = new SimProcess(`${kind}${this.#born}`, this.timeline, random.fork("process"), clock);
+    const store = simStore(process, this.#server, this.#network, this.#switchboard);
+    const client = new SimClient(process, store, random.fork("tasks"), this.#deps);
+    this.#clients.push(client);
+    return client;
+  }
+
+  #strike(fault: Fault): void {
+    const client = this.#clients[fault.client % this.#clients.length] as SimClient;
+    const { name } = client;
+    const at = this.timeline.now;
+    this.#events.push({ type: "fault", at, what: `${fault.kind} ${fault.ms} ms ${name}` });
+    switch (fault.kind) {
+      case "pause":
+      case "stall":
+        return this.#stop(client, fault.ms);
+      case "crash":
+        return this.#crash(client);
+      case "cut":
+        this.#network.cut(name, "server", fault.ms);
+        return this.#network.cut("server", name, fault.ms);
+      case "cut-requests":
+        return this.#network.cut(name, "server", fault.ms);
+      case "cut-replies":
+        return this.#network.cut("server", name, fault.ms);
+      case "freeze":
+        return this.#server.freeze(fault.ms);
+      case "restart":
+        return this.#server.restart(fault.ms / 5, false);
+      case "forget":
+        return this.#server.restart(fault.ms / 5, true);
+      case "server-clock":
+        return this.#server.jump(fault.ms * 2);
+      case "client-wall":
+        return client.process.jumpWall(fault.client % 2 === 0 ? fault.ms : -fault.ms);
+      case "lose-pushes":
+        this.#switchboard.pushes.lost = true;
+        this.timeline.after(fault.ms, () => (this.#switchboard.pushes.lost = false));
+        return;
+      case "late-pushes":
+        this.#switchboard.pushes.lateMs = fault.ms;
+        this.timeline.after(fault.ms, () => (this.#switchboard.pushes.lateMs = 0));
+        return;
+    }
+  }
+
+  #stop(client: SimClient, ms: number): void {
+    const mark = (type: "paused" | "resumed"): void => {
+      this.#events.push({ type, at: this.timeline.now, client: client.name });
+    };
+    if (client.process.pause(ms, () => mark("resumed"))) mark("paused");
+  }
+
+  /** kill -9, and another process comes up in its place. */
+  #crash(client: SimClient): void {
+    if (client.process.state === "dead") return;
+    client.process.kill();
+    this.#events.push({ type: "crashed", at: this.timeline.now, client: client.name });
+    this.#clients = this.#clients.filter((one) => one !== client);
+    this.#client("c").start(this.#settings.tasks);
+  }
+
+  /** Faults stop. Whoever waits must get through, and every key must be had again by newcomers. */
+  async #heal(): Promise<void> {
+    this.#network.heal();
+    this.#server.thaw();
+    this.#switchboard.pushes.lost = false;
+    this.#switchboard.pushes.lateMs = 0;
+    // Pauses and restarts that are still under way end by themselves.
+    const longestMs = this.#settings.faults.reduce((ms, fault) => Math.max(ms, fault.ms), 0);
+    await this.timeline.run(this.timeline.now + longestMs);
+    this.#events.push({ type: "healed", at: this.timeline.now, what: "" });
+    const probe = this.#client("probe");
+    for (let i = 0; i < this.#settings.keys; i += 1) void probe.probe([`k${i}`], this.#settings.ttlMs);
+    // Two generations of the longest lease (an extension is of 2 s), the longest wait, and room for the line to empty.
+    await this.timeline.run(this.timeline.now + 15_000);
+  }
+
+  /** Everybody closes; when every lease must be over nothing may be left (P16). */
+  async #settle(): Promise<void> {
+    const at = (): number => this.timeline.now;
+    const left = (what: string): void => {
+      this.#events.push({ type: "left-over", at: at(), what });
+    };
+    for (const client of this.#clients) {
+      if (!client.idle) left(`${client.name} still has tasks under way`);
+      void client.locks
+        .close()
+        .then(() => this.#events.push({ type: "closed", at: at(), client: client.name }));
+    }
+    await this.timeline.run(at() + 10_000);
+    for (const client of this.#clients) {
+      if (client.process.timers > 0) left(`${client.name} has ${client.process.timers} timers left`);
+      for (const cause of client.process.warnings) left(`${client.name} warned: ${String(cause)}`);
+    }
+    this.#sweepServer();
+    await this.timeline.run(at() + 1_000);
+    for (const what of this.#server.leftovers()) left(what);
+    this.#events.push({ type: "over", at: at(), what: "" });
+  }
+
+  /** The server forgets what has expired when it is next asked about a key. */
+  #sweepServer(): void {
+    const client = { proc: "broom", namespace: "holdfast" };
+    for (const key of ["k0", "k1"]) {
+      this.#server.arrives(
+        (server) => server.inspect(client, key),
+        () => {},
+      );
+    }
+  }
+}

@@ -1,0 +1,222 @@
+// A simulated client process: the real core over a simulated store, and tasks that lock, work and let go as users do.
+
+import type { Lease } from "../../src/core/api.ts";
+import { LockError } from "../../src/core/errors.ts";
+import { HoldfastLocks } from "../../src/core/locks.ts";
+import { type AcquireOptions, readLocksOptions } from "../../src/core/options.ts";
+import type { Store } from "../../src/core/store.ts";
+import type { HistoryEvent } from "../history.ts";
+import type { SimSettings } from "../settings.ts";
+import type { Network } from "./network.ts";
+import type { SimProcess } from "./process.ts";
+import type { Random } from "./random.ts";
+import type { Resource } from "./resource.ts";
+import type { Timeline } from "./timeline.ts";
+
+export interface ClientDeps {
+  readonly timeline: Timeline;
+  readonly network: Network;
+  readonly resource: Resource;
+  readonly record: (event: HistoryEvent) => void;
+  readonly settings: SimSettings;
+  /** True time at which tasks stop asking. */
+  readonly endMs: number;
+}
+
+interface Plan {
+  readonly keys: readonly string[];
+  readonly options: AcquireOptions & { readonly wait: number; readonly ttl: number };
+  readonly tries: boolean;
+}
+
+export class SimClient {
+  readonly name: string;
+  readonly process: SimProcess;
+  readonly locks: HoldfastLocks;
+  readonly #deps: ClientDeps;
+  readonly #random: Random;
+  #asks = 0;
+  #running = 0;
+
+  constructor(process: SimProcess, store: Store, random: Random, deps: ClientDeps) {
+    this.name = process.processLabel;
+    this.process = process;
+    this.#deps = deps;
+    this.#random = random;
+    const options = readLocksOptions({ handoff: deps.settings.handoffMs }, this.name);
+    this.locks = new HoldfastLocks(store, process, options);
+    this.locks.on("renewed", (event) => {
+      const remainingMs = event.remainingMs / process.rate;
+      deps.record({
+        type: "renewed",
+        at: deps.timeline.now,
+        client: this.name,
+        lease: `${event.key}@${event.fence}`,
+        remainingMs,
+      });
+    });
+    this.locks.on("lost", (event) => {
+      const lease = `${event.key}@${event.fence}`;
+      deps.record({ type: "lost", at: deps.timeline.now, client: this.name, lease, reason: event.reason });
+    });
+  }
+
+  get idle(): boolean {
+    return this.#running === 0;
+  }
+
+  start(tasks: number): void {
+    for (let i = 0; i < tasks; i += 1) {
+      this.#running += 1;
+      void this.#task().finally(() => {
+        this.#running -= 1;
+      });
+    }
+  }
+
+  /** One ask that waits for as long as it takes. Used after the healing. */
+  async probe(keys: readonly string[], ttl: number): Promise<void> {
+    const limits = this.#deps.settings.kinds === "semaphore" ? { limit: 3 } : {};
+    const lease = await this.#acquire({
+      keys,
+      options: { ttl, wait: Number.POSITIVE_INFINITY, ...limits },
+      tries: false,
+    });
+    if (lease !== null) await this.#letGo(lease);
+  }
+
+  async #task(): Promise<void> {
+    await this.#sleep(this.#random.between(0, 100));
+    while (this.#deps.timeline.now < this.#deps.endMs) {
+      const lease = await this.#acquire(this.#plan());
+      if (lease !== null) {
+        await this.#work(lease);
+        await this.#letGo(lease);
+      }
+      if (this.#random.chance(0.5)) await this.#sleep(this.#random.between(0, 60));
+      else await this.process.yield();
+    }
+  }
+
+  #plan(): Plan {
+    const { settings } = this.#deps;
+    const random = this.#random;
+    const key = `k${Math.floor(random.next() * settings.keys)}`;
+    const several = settings.kinds === "several" && random.chance(0.4);
+    const options = {
+      ttl: settings.ttlMs,
+      wait: random.pick([0, 100, 1_000, 5_000]),
+      ...(settings.kinds === "readers" && random.chance(0.7) ? { mode: "shared" as const } : {}),
+      ...(settings.kinds === "semaphore" ? { limit: 3, permits: random.pick([1, 1, 2, 3]) } : {}),
+      ...(random.chance(0.1) ? { renew: false } : {}),
+      ...(random.chance(0.05) ? { maxHold: settings.ttlMs * 2 } : {}),
+    };
+    return { keys: several ? ["k0", "k1"] : [key], options, tries: random.chance(0.15) };
+  }
+
+  async #acquire({ keys, options, tries }: Plan): Promise<Lease | null> {
+    const { record, timeline } = this.#deps;
+    this.#asks += 1;
+    const ask = `${this.name}/${this.#asks}`;
+    const { mode = "exclusive", limit = 1, permits = 1 } = options;
+    const waitMs = tries ? 0 : options.wait / this.process.rate;
+    record({
+      type: "ask",
+      at: timeline.now,
+      client: this.name,
+      ask,
+      keys,
+      mode,
+      permits,
+      limit,
+      ttlMs: options.ttl,
+      waitMs,
+    });
+    try {
+      const lease = await (tries ? this.locks.tryAcquire(keys, options) : this.locks.acquire(keys, options));
+      if (lease === null) {
+        record({ type: "refused", at: timeline.now, client: this.name, ask, code: "busy" });
+        return null;
+      }
+      const fences = lease.keys.map((key) => String(lease.fenceOf(key)));
+      const remainingMs = lease.remaining / this.process.rate;
+      record({
+        type: "granted",
+        at: timeline.now,
+        client: this.name,
+        ask,
+        lease: nameOf(lease),
+        fences,
+        remainingMs,
+      });
+      return lease;
+    } catch (error) {
+      if (!LockError.is(error)) throw error;
+      record({ type: "refused", at: timeline.now, client: this.name, ask, code: error.code });
+      return null;
+    }
+  }
+
+  /** Reads, works a while and writes, under guard and without; sometimes stalls, extends or verifies. */
+  async #work(lease: Lease): Promise<void> {
+    const random = this.#random;
+    const key = lease.key;
+    const fence = lease.fenceOf(key);
+    const exclusive = lease.mode === "exclusive" && this.#deps.settings.kinds !== "semaphore";
+    if (exclusive && random.chance(0.7)) {
+      const guarded = random.chance(0.7);
+      const read = await this.#touch(lease, key, fence, guarded, null);
+      await this.#sleep(random.between(0, 30));
+      if (read !== null) await this.#touch(lease, key, fence, guarded, read + 1);
+    }
+    if (random.chance(0.1)) await lease.extend(random.pick([this.#deps.settings.ttlMs, 2_000])).catch(ignore);
+    if (random.chance(0.1)) await lease.verify().catch(ignore);
+    await this.#sleep(random.pick([0, 0, 5, 50, 300, 1_500]) * random.next());
+  }
+
+  /** A message to the resource and its answer; null when it refused or the lease was over. */
+  #touch(
+    lease: Lease,
+    key: string,
+    fence: bigint,
+    guarded: boolean,
+    write: number | null,
+  ): Promise<number | null> {
+    const { network, resource } = this.#deps;
+    if (!lease.held) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const giveUp = this.process.after(500, () => resolve(null));
+      network.send(this.name, resource.name, () => {
+        const before = resource.touch({ client: this.name, key, fence, guarded, write });
+        network.send(resource.name, this.name, () =>
+          this.process.happens(() => {
+            giveUp();
+            resolve(before);
+          }),
+        );
+      });
+    });
+  }
+
+  async #letGo(lease: Lease): Promise<void> {
+    const { record, timeline } = this.#deps;
+    const name = nameOf(lease);
+    if (lease.held) record({ type: "letting-go", at: timeline.now, client: this.name, lease: name });
+    const answer = await lease.release().catch(() => null);
+    record({ type: "released", at: timeline.now, client: this.name, lease: name, answer });
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.process.after(ms, resolve);
+    });
+  }
+}
+
+export function nameOf(lease: Lease): string {
+  return `${lease.key}@${lease.fenceOf(lease.key)}`;
+}
+
+function ignore(): void {
+  // An extension or verification that fails is the lease's own affair.
+}

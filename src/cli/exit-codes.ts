@@ -1,0 +1,51 @@
+// What the command's exit codes mean, and which error ends in which. Scripts depend on these numbers: none of them may
+// ever change its meaning.
+
+import { LockError, type LockErrorCode } from "../index.ts";
+
+export const EXIT = {
+  usage: 64,
+  unavailable: 69,
+  internal: 70,
+  busy: 75,
+  lost: 79,
+  notExecutable: 126,
+  notFound: 127,
+} as const;
+
+/** A child that died by signal n ends in this plus n, as in every shell. */
+export const EXIT_BY_SIGNAL = 128;
+
+const BY_CODE: Readonly<Record<LockErrorCode, number>> = {
+  ERR_LOCK_ARGUMENT: EXIT.usage,
+  ERR_LOCK_UNSUPPORTED: EXIT.unavailable,
+  ERR_STORE_UNAVAILABLE: EXIT.unavailable,
+  ERR_STORE_UNSAFE: EXIT.unavailable,
+  ERR_LOCK_QUORUM: EXIT.unavailable,
+  ERR_LOCK_TIMEOUT: EXIT.busy,
+  ERR_LOCK_DEADLOCK: EXIT.busy,
+  ERR_LOCK_ABORTED: EXIT.busy,
+  ERR_LOCK_LOST: EXIT.lost,
+  ERR_FENCE_STALE: EXIT.lost,
+};
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommandError) return error.exitCode;
+  return LockError.is(error) ? BY_CODE[error.code] : EXIT.internal;
+}
+
+/** A failure of the command itself, with the code it ends in. */
+export class CommandError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** What to tell people: the message of an error that we know, everything of one that we do not. */
+export function describe(error: unknown): string {
+  if (error instanceof CommandError || LockError.is(error)) return error.message;
+  return `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+}

@@ -1,0 +1,98 @@
+// What happens to the child when its lease is in danger or gone. Warned early (SIGTERM, with a quarter of the window left),
+// ended early (SIGKILL, a little before the window ends): the child must be gone when the next holder starts.
+// What was sent is never taken back: a child that was told to stop did not do its work, whatever happens to the lease.
+
+import type { Lease, Locks } from "../index.ts";
+import type { Child } from "./child.ts";
+import type { Watchdog } from "./watchdog.ts";
+import { time } from "./words.ts";
+
+export type OnLost = "term" | "kill" | "warn";
+
+/** How long before the end of its window the child is killed: a process takes its time to die. */
+const SHORTEST_LEAD_MS = 20;
+const LONGEST_LEAD_MS = 500;
+const LEAD_SHARE = 1 / 16;
+
+interface Parts {
+  readonly locks: Locks;
+  readonly lease: Lease;
+  readonly child: Child;
+  readonly watchdog: Watchdog;
+  readonly onLost: OnLost;
+  readonly say: (text: string) => void;
+}
+
+export class LossGuard {
+  readonly #parts: Parts;
+  readonly #leadMs: number;
+  readonly #offs: (() => void)[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #cutShort = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { locks, lease } = parts;
+    this.#leadMs = Math.min(LONGEST_LEAD_MS, Math.max(SHORTEST_LEAD_MS, lease.remaining * LEAD_SHARE));
+    const lost = (): void => this.#lost();
+    lease.signal.addEventListener("abort", lost, { once: true });
+    this.#offs.push(
+      () => lease.signal.removeEventListener("abort", lost),
+      locks.on("endangered", (event) => this.#endangered(event.remainingMs)),
+      locks.on("renewed", (event) => this.#tellWatchdog(event.remainingMs)),
+    );
+    this.#tellWatchdog(lease.remaining);
+    if (lease.signal.aborted) this.#lost();
+  }
+
+  /** Call it when the child has ended. True when the lease was gone by then, or the child was ended on its account. */
+  close(): boolean {
+    const { lease, child } = this.#parts;
+    const lost = this.#cutShort || !lease.held;
+    for (const off of this.#offs) off();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    // What it started is in its group, unprotected.
+    if (lost && this.#parts.onLost !== "warn") child.signal("SIGKILL");
+    return lost;
+  }
+
+  #tellWatchdog(remainingMs: number): void {
+    if (this.#parts.onLost !== "warn") this.#parts.watchdog.deadline(remainingMs - this.#leadMs);
+  }
+
+  #endangered(remainingMs: number): void {
+    const { child, onLost, say } = this.#parts;
+    const signal = onLost === "kill" ? "SIGKILL" : "SIGTERM";
+    const done = onLost === "warn" ? "COMMAND runs on" : `COMMAND gets ${signal}`;
+    say(`the lease was not renewed and ends in ${time(remainingMs)}: ${done}`);
+    if (onLost === "warn") return;
+    this.#cutShort = true;
+    child.signal(signal);
+    this.#killBefore(remainingMs);
+  }
+
+  #killBefore(remainingMs: number): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#killIfDue(), Math.max(0, remainingMs - this.#leadMs));
+  }
+
+  /** Renewed in the meantime: it may take longer to stop. */
+  #killIfDue(): void {
+    const { lease, child } = this.#parts;
+    const { remaining } = lease;
+    if (remaining > this.#leadMs + 1) this.#killBefore(remaining);
+    else child.signal("SIGKILL");
+  }
+
+  #lost(): void {
+    const { lease, child, onLost, say } = this.#parts;
+    if (onLost !== "warn") {
+      this.#cutShort = true;
+      child.signal("SIGKILL");
+    }
+    const { reason } = lease.signal.reason as { readonly reason?: string };
+    say(
+      `the lease was lost (${reason ?? "gone"}): COMMAND ${onLost === "warn" ? "runs on without it" : "was killed"}`,
+    );
+  }
+}

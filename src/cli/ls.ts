@@ -1,0 +1,30 @@
+// `holdfast ls`: every key that is held or waited for. Reads only; nothing held is an empty list, not an error.
+
+import type { LockInfo } from "../index.ts";
+import { LS_HEAD, lockJson, lockRow } from "./lock-view.ts";
+import { openLocks, type StoreFlags } from "./options.ts";
+import { print, printJson } from "./output.ts";
+import { table } from "./words.ts";
+
+export interface LsFlags extends StoreFlags {
+  readonly prefix?: string;
+  readonly limit?: number;
+}
+
+export async function ls(flags: LsFlags): Promise<number> {
+  const { locks } = openLocks(flags);
+  const { prefix, limit } = flags;
+  try {
+    const found: LockInfo[] = [];
+    const wish = { ...(prefix === undefined ? {} : { prefix }), ...(limit === undefined ? {} : { limit }) };
+    for await (const info of locks.list(wish)) {
+      if (flags.json) printJson(lockJson(info.key, info));
+      else found.push(info);
+    }
+    found.sort((a, b) => (a.key < b.key ? -1 : 1));
+    if (found.length > 0) print(table([LS_HEAD, ...found.map(lockRow)]));
+    return 0;
+  } finally {
+    await locks.close();
+  }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+// The command `holdfast`. Every way out is an exit code of its own, and each failure has said one line on stderr first.
+
+import { readFileSync } from "node:fs";
+import { CommanderError } from "commander";
+import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
+import { complain, tolerateClosedPipes } from "./output.ts";
+import { makeProgram } from "./program.ts";
+
+async function main(args: readonly string[]): Promise<number> {
+  let exitCode = 0;
+  try {
+    refuseMangled(args);
+    await makeProgram((code) => (exitCode = code)).parseAsync(args, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has said its line already; help and version end well.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+    complain(describe(error));
+    return exitCodeOf(error);
+  }
+}
+
+/** Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be another one (P18). */
+function refuseMangled(args: readonly string[]): void {
+  if (!args.some((arg) => arg.includes("\uFFFD"))) return;
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(readFileSync("/proc/self/cmdline"));
+  } catch {
+    throw new CommandError("an argument is not valid UTF-8 and would be changed on its way", EXIT.usage);
+  }
+}
+
+tolerateClosedPipes();
+// Exits by itself: a descriptor that the child left behind must not keep a wrapper alive that holds nothing any more.
+process.exit(await main(process.argv.slice(2)));

@@ -1,0 +1,57 @@
+// Options that several commands share, and how their text becomes values. What the library itself checks (a ttl that is
+// too short, a limit beside --shared) is left to the library.
+
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { createLocks, duration, type Locks, type LocksOptions } from "../index.ts";
+import { type LocalStore, localByUrl } from "../stores/local/index.ts";
+
+export const DEFAULT_STORE = "local:";
+const MAX_EXIT_CODE = 255;
+
+export interface StoreFlags {
+  readonly store?: string;
+  readonly json?: true;
+}
+
+export function addStoreOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--store <url>", `where the locks live (HOLDFAST_STORE; default ${DEFAULT_STORE})`))
+    .option("--json", "print JSON instead of words");
+}
+
+export interface OpenedLocks {
+  readonly locks: Locks;
+  /** A descriptor whose inheritors keep this process's keys taken; null where the store has no such thing. */
+  lifeline(): number | null;
+}
+
+export function openLocks(flags: StoreFlags, options: LocksOptions = {}): OpenedLocks {
+  const url = flags.store ?? (process.env["HOLDFAST_STORE"] || DEFAULT_STORE);
+  if (!url.startsWith(DEFAULT_STORE)) return { locks: createLocks(url, options), lifeline: () => null };
+  const store: LocalStore = localByUrl(url);
+  return { locks: createLocks(store, options), lifeline: () => store.lifeline() };
+}
+
+/** A duration with its unit, in ms. */
+export function readDuration(text: string): number {
+  try {
+    return duration(text);
+  } catch {
+    throw new InvalidArgumentError("A duration needs a unit: 250ms, 30s, 5m or 1h.");
+  }
+}
+
+export function readCount(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number from 1.");
+}
+
+export function readExitCode(text: string): number {
+  if (/^\d{1,3}$/.test(text) && Number(text) <= MAX_EXIT_CODE) return Number(text);
+  throw new InvalidArgumentError(`An exit code is a whole number from 0 to ${MAX_EXIT_CODE}.`);
+}
+
+/** For options that may be given more than once. */
+export function collect(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text];
+}

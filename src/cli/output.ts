@@ -1,0 +1,22 @@
+// The two ways out. stdout carries results and nothing else; stderr carries words for people, each on one line.
+// A reader that went away (`holdfast ls | head`) is no failure, and must never end a command that holds a key.
+
+import { clean } from "./words.ts";
+
+/** Call it once, before anything is written. */
+export function tolerateClosedPipes(): void {
+  process.stdout.on("error", () => {});
+  process.stderr.on("error", () => {});
+}
+
+export function print(text: string): void {
+  process.stdout.write(text);
+}
+
+export function printJson(value: unknown): void {
+  print(`${JSON.stringify(value)}\n`);
+}
+
+export function complain(text: string): void {
+  process.stderr.write(`holdfast: ${clean(text)}\n`);
+}

@@ -1,0 +1,125 @@
+// The command line as commander knows it: names, options, help. Each command's own code is loaded when it is called, so
+// that `holdfast run` starts fast. Nothing here touches a store.
+
+import { readFileSync } from "node:fs";
+import { Command, Option } from "commander";
+import { CommandError, EXIT } from "./exit-codes.ts";
+import type { LsFlags } from "./ls.ts";
+import {
+  addStoreOptions,
+  collect,
+  readCount,
+  readDuration,
+  readExitCode,
+  type StoreFlags,
+} from "./options.ts";
+import { complain } from "./output.ts";
+import type { RunFlags } from "./run.ts";
+
+const SHAPE = "holdfast run [options] KEY -- COMMAND [ARG...]";
+
+const EXAMPLES = `
+Examples:
+  holdfast run nightly -- ./backup.sh           one backup at a time; the next one waits
+  holdfast run -n nightly -- ./backup.sh        or gives up at once, with exit code 75
+  holdfast run -w 5m --ttl 1m deploy -- make    wait five minutes at most
+  holdfast run --limit 3 build -- make          three at a time
+  holdfast run -n --at-least 50s tick -- ./job  cron on many hosts, one of them runs it
+  holdfast ls                                   what is held, by whom, since when
+  holdfast inspect nightly                      who holds it and who waits
+
+Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not found;
+64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
+`;
+
+/** `ended` gets the exit code of the command that ran. */
+export function makeProgram(ended: (exitCode: number) => void): Command {
+  const program = new Command("holdfast")
+    .description("Holds a lock while a command runs, on one machine or many.")
+    .version(version(), "-V, --version")
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ outputError: (text) => complain(`${oneLine(text)} (see holdfast --help)`) })
+    .configureHelp({
+      subcommandTerm: (command) => `${command.name()} ${command.usage()}`,
+      visibleArguments: () => [],
+    })
+    .addHelpText("after", EXAMPLES);
+  addRun(program, ended);
+  addLs(program, ended);
+  addInspect(program, ended);
+  return program;
+}
+
+function addRun(program: Command, ended: (exitCode: number) => void): void {
+  const run = program
+    .command("run")
+    .description("hold KEY while COMMAND runs; waits for ever unless told otherwise")
+    .usage("[options] KEY -- COMMAND [ARG...]")
+    .argument("<key>")
+    .argument("[command...]")
+    .passThroughOptions();
+  run
+    .option("-w, --wait <duration>", "give up after this long", readDuration)
+    .option("-n, --no-wait", "give up at once if it is busy")
+    .option("--ttl <duration>", "length of the lease, renewed while COMMAND runs (default 30s)", readDuration)
+    .option("--shared", "share it with others that say --shared")
+    .option("--limit <n>", "so many may hold it at once", readCount)
+    .option("--at-least <duration>", "keep it taken for so long, even if COMMAND ends sooner", readDuration)
+    .option("--label <text>", "who holds it, for people (default host:pid)")
+    .addOption(
+      new Option("--on-lost <what>", "what COMMAND gets when the lease is endangered")
+        .choices(["term", "kill", "warn"])
+        .default("term"),
+    )
+    .option("--allow <name>", "accept an unsafe setting of the store by its name; may be repeated", collect)
+    .option("-E, --busy-code <n>", "exit code when busy (default 75)", readExitCode)
+    .option("-q, --quiet", "no words on stderr");
+  addStoreOptions(run).action(async (key: string, rest: readonly string[], flags: RunFlags) => {
+    const command = commandOf(rest);
+    ended(await (await import("./run.ts")).run(key, command, flags));
+  });
+}
+
+function addLs(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(
+    program.command("ls").usage("[options]").description("list the keys that are held or waited for"),
+  )
+    .option("--prefix <text>", "only keys that start with this")
+    .option("--limit <n>", "at most so many", readCount)
+    .action(async (flags: LsFlags) => ended(await (await import("./ls.ts")).ls(flags)));
+}
+
+function addInspect(program: Command, ended: (exitCode: number) => void): void {
+  const inspect = program.command("inspect").usage("[options] KEY");
+  addStoreOptions(inspect.description("show who holds KEY and who waits for it"))
+    .argument("<key>")
+    .action(async (key: string, flags: StoreFlags) => {
+      ended(await (await import("./inspect.ts")).inspect(key, flags));
+    });
+}
+
+/** What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the wrong program. */
+function commandOf(rest: readonly string[]): readonly string[] {
+  const [dashes, ...command] = rest;
+  if (dashes !== "--" && rest.includes("--")) throw usage("only -- may follow KEY, options go before it");
+  if (dashes !== "--" || command.length === 0) throw usage("there is no COMMAND after KEY --");
+  if (command[0] === "") throw usage("COMMAND is empty");
+  return command;
+}
+
+function usage(what: string): CommandError {
+  return new CommandError(`${what}: ${SHAPE}`, EXIT.usage);
+}
+
+function oneLine(text: string): string {
+  return text
+    .trim()
+    .replace(/^error: /, "")
+    .replace(/\s*\n\s*/g, " ");
+}
+
+function version(): string {
+  const file = new URL("../../package.json", import.meta.url);
+  return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
+}

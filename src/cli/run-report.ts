@@ -1,0 +1,119 @@
+// What `holdfast run` tells: words on stderr while it goes, or with --json one object on stderr at the end. stdout belongs
+// to the child alone.
+
+import { LockError, type Lease } from "../index.ts";
+import { endingExitCode, type Ending } from "./child.ts";
+import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
+import { heldBy } from "./lock-view.ts";
+import { complain } from "./output.ts";
+import { name, time } from "./words.ts";
+
+export type Outcome =
+  "ended" | "not-started" | "lost" | "busy" | "stopped" | "unavailable" | "usage" | "internal";
+
+const BY_EXIT_CODE: ReadonlyMap<number, Outcome> = new Map([
+  [EXIT.usage, "usage"],
+  [EXIT.unavailable, "unavailable"],
+  [EXIT.busy, "busy"],
+  [EXIT.lost, "lost"],
+]);
+
+export interface InTheWay {
+  readonly label: string;
+  readonly fence: bigint | string;
+  readonly heldMs: number;
+  readonly remainingMs: number;
+}
+
+export class RunReport {
+  readonly #key: string;
+  readonly #json: boolean;
+  readonly #quiet: boolean;
+  readonly #startedAtMs: number = performance.now();
+  #grantedAtMs: number | null = null;
+  #lease: { readonly label: string; readonly fence: string } | null = null;
+  #holders: readonly InTheWay[] = [];
+
+  constructor(key: string, flags: { readonly json?: true; readonly quiet?: true }) {
+    this.#key = key;
+    this.#json = flags.json === true;
+    this.#quiet = flags.quiet === true;
+  }
+
+  get waitedMs(): number {
+    return (this.#grantedAtMs ?? performance.now()) - this.#startedAtMs;
+  }
+
+  say(text: string): void {
+    if (!this.#json && !this.#quiet) complain(`${name(this.#key)}: ${text}`);
+  }
+
+  granted(lease: Lease): void {
+    this.#grantedAtMs = performance.now();
+    this.#lease = { label: lease.label, fence: String(lease.fence) };
+  }
+
+  waiting(holders: readonly InTheWay[]): void {
+    this.say(`waiting${holders.length > 0 ? `, ${heldBy(holders)}` : " in line"}`);
+  }
+
+  busy(holders: readonly InTheWay[], exitCode: number): number {
+    this.#holders = holders;
+    const by = heldBy(holders);
+    this.say(`busy${by && `, ${by}`}; gave up after ${time(this.waitedMs)}`);
+    return this.#end("busy", exitCode);
+  }
+
+  stopped(signal: string, exitCode: number): number {
+    this.say(`stopped by ${signal} before COMMAND was started`);
+    return this.#end("stopped", exitCode, { signal });
+  }
+
+  ended(command: string, ending: Ending): number {
+    const exitCode = endingExitCode(ending);
+    if (!("notStarted" in ending)) {
+      return this.#end("ended", exitCode, { signal: "signal" in ending ? ending.signal : null });
+    }
+    const { code, message } = ending.notStarted;
+    const why = code === "ENOENT" ? "not found" : code === "EACCES" ? "not executable" : message;
+    this.say(`${name(command)} cannot be started: ${why}`);
+    return this.#end("not-started", exitCode, { error: { code: code ?? null, message } });
+  }
+
+  lost(ending: Ending): number {
+    return this.#end("lost", EXIT.lost, { signal: "signal" in ending ? ending.signal : null });
+  }
+
+  failed(error: unknown): number {
+    const exitCode = exitCodeOf(error);
+    const message = describe(error);
+    this.say(message);
+    const code = LockError.is(error) ? error.code : null;
+    return this.#end(BY_EXIT_CODE.get(exitCode) ?? "internal", exitCode, { error: { code, message } });
+  }
+
+  #end(outcome: Outcome, exitCode: number, more: Readonly<Record<string, unknown>> = {}): number {
+    if (this.#json) {
+      const grantedAtMs = this.#grantedAtMs;
+      const report = {
+        key: this.#key,
+        outcome,
+        exitCode,
+        label: this.#lease?.label ?? null,
+        fence: this.#lease?.fence ?? null,
+        waitedMs: Math.round(this.waitedMs),
+        heldMs: grantedAtMs === null ? null : Math.round(performance.now() - grantedAtMs),
+        signal: null,
+        error: null,
+        ...more,
+        holders: this.#holders.map(holderJson),
+      };
+      process.stderr.write(`${JSON.stringify(report)}\n`);
+    }
+    return exitCode;
+  }
+}
+
+function holderJson({ label, fence, heldMs, remainingMs }: InTheWay): Record<string, unknown> {
+  return { label, fence: String(fence), heldMs: Math.round(heldMs), remainingMs: Math.round(remainingMs) };
+}

@@ -1,0 +1,188 @@
+// `holdfast run KEY -- COMMAND`: holds KEY while COMMAND runs.
+// 1. Wait for the key; a signal ends the wait.
+// 2. Start the watchdog, then the child, both with the lifeline; pass signals on.
+// 3. When the child has ended, let go of the key and end as it ended.
+// The key is never held without a child for longer than it takes to start one, and a child never runs without the key.
+
+import { isatty } from "node:tty";
+import { type AcquireOptions, type AllowName, type Lease, LockError, LockTimeoutError } from "../index.ts";
+import { Child, type Ending } from "./child.ts";
+import { EXIT } from "./exit-codes.ts";
+import { LossGuard, type OnLost } from "./loss-guard.ts";
+import { type OpenedLocks, openLocks, type StoreFlags } from "./options.ts";
+import { type InTheWay, RunReport } from "./run-report.ts";
+import { Signals } from "./signals.ts";
+import { Watchdog } from "./watchdog.ts";
+import { name } from "./words.ts";
+
+export interface RunFlags extends StoreFlags {
+  /** ms; false is --no-wait. */
+  readonly wait?: number | false;
+  readonly ttl?: number;
+  readonly shared?: true;
+  readonly limit?: number;
+  readonly atLeast?: number;
+  readonly label?: string;
+  readonly onLost: OnLost;
+  readonly allow?: readonly string[];
+  readonly busyCode?: number;
+  readonly quiet?: true;
+}
+
+/** A wait that takes longer is mentioned, once. */
+const MENTION_WAIT_MS = 1_000;
+
+interface Ran {
+  readonly ending: Ending;
+  readonly lost: boolean;
+}
+
+export async function run(key: string, command: readonly string[], flags: RunFlags): Promise<number> {
+  const report = new RunReport(key, flags);
+  const signals = new Signals();
+  let opened: OpenedLocks | null = null;
+  try {
+    opened = openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
+    return await new Run(key, command, flags, opened, report, signals).go();
+  } catch (error) {
+    return report.failed(error);
+  } finally {
+    await opened?.locks.close();
+  }
+}
+
+class Run {
+  readonly #key: string;
+  readonly #command: readonly string[];
+  readonly #flags: RunFlags;
+  readonly #opened: OpenedLocks;
+  readonly #report: RunReport;
+  readonly #signals: Signals;
+
+  constructor(
+    key: string,
+    command: readonly string[],
+    flags: RunFlags,
+    opened: OpenedLocks,
+    report: RunReport,
+    signals: Signals,
+  ) {
+    this.#key = key;
+    this.#command = command;
+    this.#flags = flags;
+    this.#opened = opened;
+    this.#report = report;
+    this.#signals = signals;
+  }
+
+  /** The exit code. */
+  async go(): Promise<number> {
+    const mention = setTimeout(() => void this.#mentionWait(), MENTION_WAIT_MS);
+    let ran: Ran | null = null;
+    const work = async (lease: Lease): Promise<void> => {
+      clearTimeout(mention);
+      this.#report.granted(lease);
+      if (this.#signals.stoppedBy === null) ran = await this.#runChild(lease);
+    };
+    try {
+      if (!(await this.#hold(work))) return await this.#busy(null);
+    } catch (error) {
+      if (LockError.is(error) && error.code === "ERR_LOCK_TIMEOUT") return await this.#busy(error);
+      if (this.#signals.stoppedBy === null && ran === null) throw error;
+    } finally {
+      clearTimeout(mention);
+    }
+    return this.#ended(ran);
+  }
+
+  /** False when --at-least found the key taken. */
+  async #hold(work: (lease: Lease) => Promise<void>): Promise<boolean> {
+    const { locks } = this.#opened;
+    const { atLeast } = this.#flags;
+    if (atLeast !== undefined) return (await locks.once(this.#key, { ...this.#wish(), atLeast }, work)).ran;
+    const lease = await locks.acquire(this.#key, this.#wish());
+    try {
+      await work(lease);
+    } finally {
+      await lease.release().catch((error: unknown) => {
+        this.#report.say(error instanceof Error ? error.message : String(error));
+      });
+    }
+    return true;
+  }
+
+  #wish(): AcquireOptions {
+    const { wait = Number.POSITIVE_INFINITY, ttl, shared, limit, label } = this.#flags;
+    return {
+      wait: wait === false ? 0 : wait,
+      signal: this.#signals.stop,
+      ...(ttl === undefined ? {} : { ttl }),
+      ...(shared ? { mode: "shared" } : {}),
+      ...(limit === undefined ? {} : { limit }),
+      ...(label === undefined ? {} : { label }),
+    };
+  }
+
+  async #runChild(lease: Lease): Promise<Ran> {
+    const lifeline = this.#opened.lifeline();
+    const interactive = isatty(0);
+    const watchdog = Watchdog.start(name(this.#key), lifeline);
+    try {
+      const env = {
+        ...process.env,
+        HOLDFAST_KEY: this.#key,
+        HOLDFAST_FENCE: String(lease.fence),
+        HOLDFAST_LABEL: lease.label,
+      };
+      // The last look at the clock: this process may have been stopped since the grant.
+      lease.assertHeld();
+      const child = Child.start(this.#command, { env, lifeline, interactive });
+      if (child.target === null) return { ending: await child.ended, lost: false };
+      watchdog.guard(child.target);
+      this.#signals.passTo(child, interactive);
+      const guard = new LossGuard({
+        locks: this.#opened.locks,
+        lease,
+        child,
+        watchdog,
+        onLost: this.#flags.onLost,
+        say: (text) => this.#report.say(text),
+      });
+      const ending = await child.ended;
+      this.#signals.ignore();
+      return { ending, lost: guard.close() };
+    } finally {
+      watchdog.stop();
+    }
+  }
+
+  async #busy(refusal: LockError | null): Promise<number> {
+    const known = refusal instanceof LockTimeoutError ? refusal.holders : [];
+    const holders = known.length > 0 ? known : await this.#holders().catch(() => []);
+    return this.#report.busy(holders, this.#flags.busyCode ?? EXIT.busy);
+  }
+
+  #ended(ran: Ran | null): number {
+    if (ran !== null) {
+      return ran.lost
+        ? this.#report.lost(ran.ending)
+        : this.#report.ended(this.#command[0] as string, ran.ending);
+    }
+    const { signal, exitCode } = this.#signals.stoppedBy ?? { signal: "a signal", exitCode: EXIT.internal };
+    return this.#report.stopped(signal, exitCode);
+  }
+
+  async #mentionWait(): Promise<void> {
+    try {
+      this.#report.waiting(await this.#holders());
+    } catch (error) {
+      this.#report.say(
+        `waiting, but the store cannot be asked: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+
+  async #holders(): Promise<readonly InTheWay[]> {
+    return (await this.#opened.locks.inspect(this.#key))?.holders ?? [];
+  }
+}

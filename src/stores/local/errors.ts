@@ -1,0 +1,92 @@
+// How the file system's errors are told to people: what happened, to which file, and what to do (P17).
+// Never decides anything; never hides the cause.
+
+import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
+import { showKey } from "../../core/key.ts";
+
+export function errno(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+}
+
+const UNAVAILABLE: Readonly<Record<string, string>> = {
+  ENOSPC: "there is no room left. Nothing was changed; free some space and try again",
+  EDQUOT: "this user's quota is used up. Nothing was changed; free some space and try again",
+  EFBIG: "the limit on file sizes (ulimit -f) is reached. Nothing was changed; raise it",
+  EROFS: "the file system is read-only. Make it writable, or name a directory that is",
+  EACCES:
+    "permission is denied. Run as the owner of the directory, or share it: a group that may write, and setgid",
+  EPERM:
+    "permission is denied. Run as the owner of the directory, or share it: a group that may write, and setgid",
+  EMFILE: "this process has too many files open. Raise its limit (ulimit -n)",
+  ENFILE: "the machine has too many files open. Raise fs.file-max",
+  ENOENT: "it is not there any more. Somebody removed it while it was in use",
+  ENOTDIR: "a part of the path is not a directory",
+};
+
+/** Locks that the file system does not have cannot be waited for. */
+const NO_LOCKS = new Set(["ENOLCK", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EINVAL"]);
+
+/** `doing` completes "the local store could not". */
+export function fileError(error: unknown, doing: string, path: string, key?: string): LockError {
+  if (LockError.is(error)) return error;
+  const code = errno(error);
+  if (NO_LOCKS.has(code) && doing.startsWith("lock")) {
+    return new UnsafeStoreError(
+      `the local store could not ${doing} ${path}: its file system has no byte-range locks (${code})`,
+      {
+        setting: path,
+        fix: "name a directory on a local file system",
+        key,
+        cause: error,
+      },
+    );
+  }
+  const why = UNAVAILABLE[code] ?? (error instanceof Error ? error.message : String(error));
+  const retryable = code !== "EROFS" && code !== "EACCES" && code !== "EPERM" && code !== "ENOTDIR";
+  return new StoreUnavailableError(
+    `the local store could not ${doing} ${path}: ${why}${code && ` (${code})`}`,
+    {
+      key,
+      cause: error,
+      retryable,
+    },
+  );
+}
+
+/** A file that cannot be understood is never taken for a free key (P19). */
+export function damaged(path: string, what: string): UnsafeStoreError {
+  return new UnsafeStoreError(`the file ${path} is damaged (${what}), so nobody can know who holds its key`, {
+    setting: path,
+    fix: "stop every process that uses this key, then delete the file",
+  });
+}
+
+export function otherVersion(path: string, found: number, own: number): UnsafeStoreError {
+  return new UnsafeStoreError(
+    `the file ${path} is of format ${found}, and this version of holdfast reads format ${own}`,
+    {
+      setting: path,
+      fix: "use one version of holdfast for all processes; once none of the other runs, delete the file",
+    },
+  );
+}
+
+/** `who` is the process that was found inside the latch, in words. */
+export function latchStuck(
+  key: string,
+  path: string,
+  waitedMs: number,
+  who: string | null,
+): StoreUnavailableError {
+  const inside = who === null ? "a process that this user may not see" : who;
+  return new StoreUnavailableError(
+    `the record of ${showKey(key)} has been in the hands of ${inside} for ${Math.round(waitedMs)} ms: ` +
+      `continue it (kill -CONT) or end it; only this key is affected (${path})`,
+    { key },
+  );
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the local store is closed", { key, retryable: false });
+}

@@ -1,0 +1,94 @@
+// Processes that are stopped past their lease and go on: they must not believe in it for a moment (P1, P7).
+
+import assert from "node:assert/strict";
+import type { ProcessCase } from "../case.ts";
+import { grew, must } from "../checks.ts";
+import { later, sleep } from "../io.ts";
+import { fifo, leases, severalProcesses } from "../needs.ts";
+
+const TTL_MS = 400;
+
+export const pauseCases: readonly ProcessCase[] = [
+  {
+    id: "process/stopped-holder",
+    sentence: "a holder that was stopped past its ttl does not hold for a moment beside its successor",
+    promises: ["P1", "P2", "P5", "P7"],
+    level: "process",
+    needs: [severalProcesses, leases],
+    async run(ctx) {
+      const child = await ctx.child();
+      const locks = await ctx.locks();
+      const key = ctx.key();
+      const before = await child.call("acquire", { as: "lease", key, options: { ttl: TTL_MS } });
+      await sleep(100);
+      child.stop();
+      const lease = await locks.acquire(key, { wait: 25_000 });
+      const grantedAtMs = ctx.nowMs();
+      grew(BigInt(must(before.fences[key], "the fence of the child")), lease.fence);
+      child.resume();
+      const after = await child.call("look", { as: "lease" });
+      assert.equal(after.held, false);
+      assert.notEqual(after.lost, null);
+      assert.ok(
+        after.lastHeldMs > 0 && after.lastHeldMs <= grantedAtMs,
+        "two processes held at the same time",
+      );
+      assert.deepEqual(await child.call("release", { as: "lease" }), { released: false });
+      assert.equal(await lease.verify(), true);
+    },
+  },
+  {
+    id: "process/stopped-briefly",
+    sentence: "a holder that was stopped for less than its ttl keeps its lease",
+    promises: ["P2"],
+    level: "process",
+    needs: [severalProcesses, leases],
+    async run(ctx) {
+      const child = await ctx.child();
+      const locks = await ctx.locks();
+      const key = ctx.key();
+      await child.call("acquire", { as: "lease", key, options: { ttl: 10_000 } });
+      child.stop();
+      await sleep(500);
+      assert.equal(await locks.tryAcquire(key), null);
+      child.resume();
+      const after = await child.call("look", { as: "lease" });
+      assert.equal(after.held, true);
+      assert.equal(await locks.tryAcquire(key), null);
+      assert.deepEqual(await child.call("release", { as: "lease" }), { released: true });
+    },
+  },
+  {
+    id: "process/stopped-waiter",
+    sentence:
+      "a waiter that was stopped is passed over, and never believes in a grant that was taken from it",
+    promises: ["P1", "P2", "P12"],
+    level: "process",
+    needs: [severalProcesses, fifo, leases],
+    async run(ctx) {
+      const child = await ctx.child();
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const key = ctx.key();
+      const lease = await one.acquire(key);
+      const options = { ttl: TTL_MS, wait: 25_000 };
+      const granted = later(child.call("acquire", { as: "late", key, options }));
+      await sleep(200);
+      child.stop();
+      const waiting = later(two.acquire(key, { wait: 25_000 }));
+      await sleep(50);
+      await lease.release();
+      const releasedAtMs = ctx.nowMs();
+      const next = await waiting;
+      const tookMs = ctx.nowMs() - releasedAtMs;
+      assert.ok(tookMs <= ctx.guarantees.claimMs + 100 + ctx.slackMs, `the next waited ${tookMs} ms`);
+      child.resume();
+      await sleep(200);
+      assert.equal(await next.verify(), true);
+      const freedAtMs = ctx.nowMs();
+      await next.release();
+      const report = await granted;
+      grew(next.fence, BigInt(must(report.fences[key], "the fence of the child")));
+      assert.ok(report.nowMs >= freedAtMs, "it was granted while another one held");
+    },
+  },
+];

@@ -1,0 +1,154 @@
+// What a store tells people: inspect, list, notes and findings.
+
+import assert from "node:assert/strict";
+import type { ContractCase } from "../case.ts";
+import { makeIo } from "../io.ts";
+import { leases } from "../needs.ts";
+import { only } from "../party.ts";
+
+export const reportCases: readonly ContractCase[] = [
+  {
+    id: "reports/inspect",
+    sentence:
+      "inspect shows holder and waiters with what they said of themselves, and null when the key is free",
+    promises: ["P17"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.open(), await ctx.open()];
+      const key = ctx.key();
+      assert.equal(await ctx.inspect(two, key), null);
+      const a = ctx.party(one, key, { label: "büro 1 ☎" });
+      const b = ctx.party(two, key, { label: "b" });
+      await a.take();
+      const busy = await b.refused();
+      const info = await ctx.inspect(two, key);
+      assert.equal(info?.key, key);
+      const holder = only(info?.holders);
+      assert.equal(holder.label, "büro 1 ☎");
+      assert.equal(holder.mode, "exclusive");
+      assert.equal(holder.permits, 1);
+      assert.equal(holder.fence, a.fence);
+      assert.deepEqual(
+        [holder.kept ?? false, holder.revoked, holder.waitingFor],
+        [false, undefined, undefined],
+      );
+      if (busy.holders !== undefined) assert.equal(only(busy.holders).label, "büro 1 ☎");
+      if (info?.waiters)
+        assert.deepEqual(
+          info.waiters.map((waiter) => waiter.label),
+          ["b"],
+        );
+      await b.abandon();
+      await a.release();
+      assert.equal(await ctx.inspect(two, key), null);
+    },
+  },
+  {
+    id: "reports/remaining",
+    sentence: "inspect shows how long a lease has been held and how long it would still last",
+    promises: ["P17"],
+    level: "contract",
+    needs: [leases],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      const a = ctx.party(store, key, { label: "a", ttlMs: 10_000, graceMs: 100 });
+      const grant = await a.take();
+      await ctx.pass(200);
+      const holder = only((await ctx.inspect(store, key))?.holders);
+      assert.ok(holder.heldMs >= 150 && holder.heldMs <= 200 + ctx.slackMs, `held for ${holder.heldMs} ms`);
+      const mostMs = grant.validMs + 100 - 150;
+      assert.ok(holder.remainingMs > 0 && holder.remainingMs <= mostMs, `${holder.remainingMs} ms remain`);
+    },
+  },
+  {
+    id: "reports/expired",
+    sentence: "a lease that ran out is neither inspected nor listed",
+    promises: ["P16"],
+    level: "contract",
+    needs: [leases],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      const a = ctx.party(store, key, { ttlMs: 150 });
+      await a.take();
+      await ctx.expire(a);
+      assert.equal(await ctx.inspect(store, key), null);
+      assert.deepEqual(await ctx.list(store), []);
+    },
+  },
+  {
+    id: "reports/note",
+    sentence: "a note shows what a holder waits for until it is cleared",
+    promises: ["P15"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.open(), await ctx.open()];
+      const key = ctx.key();
+      const a = ctx.party(one, key, { label: "a" });
+      await a.take();
+      await a.note({ waitingFor: "other/ключ" });
+      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, "other/ключ");
+      await a.note(null);
+      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, undefined);
+    },
+  },
+  {
+    id: "reports/stale-note",
+    sentence: "a note of an id that does not hold is written nowhere",
+    promises: ["P5"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      const a = ctx.party(store, key, { label: "a" });
+      const b = ctx.party(store, key, { label: "b" });
+      await a.take();
+      await a.release();
+      await b.take();
+      await a.note({ waitingFor: "elsewhere" }).catch(() => {});
+      assert.equal(only((await ctx.inspect(store, key))?.holders).waitingFor, undefined);
+    },
+  },
+  {
+    id: "reports/list",
+    sentence: "list gives every lock that is held, by prefix and up to the limit",
+    promises: ["P17", "P18"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.open(), await ctx.open()];
+      const keys = ["a/1", "a/2", "a%1", "a_1", "a*1", "a[1]", "A/1", "b"];
+      for (const key of keys) await ctx.party(one, key).take();
+      const names = async (prefix: string): Promise<string[]> =>
+        (await ctx.list(two, prefix)).map((info) => info.key).sort();
+      assert.deepEqual(await names(""), [...keys].sort());
+      assert.deepEqual(await names("a/"), ["a/1", "a/2"]);
+      for (const prefix of ["a%", "a_", "a*", "a[", "A", "b"]) {
+        assert.deepEqual(
+          await names(prefix),
+          keys.filter((key) => key.startsWith(prefix)),
+        );
+      }
+      assert.deepEqual(await names("nobody"), []);
+      assert.equal((await ctx.list(two, "", 3)).length, 3);
+    },
+  },
+  {
+    id: "reports/check",
+    sentence: "check gives findings that say what, why and how to fix it",
+    promises: ["P19"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const store = await ctx.open();
+      for (const finding of await store.check(makeIo())) {
+        assert.match(finding.level, /^(info|warning|danger)$/);
+        for (const text of [finding.id, finding.what, finding.why, finding.fix]) assert.notEqual(text, "");
+      }
+    },
+  },
+];

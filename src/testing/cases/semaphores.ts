@@ -1,0 +1,93 @@
+// Semaphores: permits never add up to more than the limit, and a large request is not starved by small ones.
+
+import assert from "node:assert/strict";
+import type { ContractCase } from "../case.ts";
+import { fifo, kind, leases } from "../needs.ts";
+
+export const semaphoreCases: readonly ContractCase[] = [
+  {
+    id: "semaphores/limit",
+    sentence: "as many permits as the limit are given out, and not one more",
+    promises: ["P1"],
+    level: "contract",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const stores = [await ctx.open(), await ctx.open()] as const;
+      const key = ctx.key();
+      const party = (label: string, permits: number, i: number): ReturnType<typeof ctx.party> =>
+        ctx.party(stores[i % 2] ?? stores[0], key, { label, permits, limit: 3, queue: false });
+      const [a, b, c] = [party("a", 1, 0), party("b", 2, 1), party("c", 1, 0)];
+      assert.equal((await a.take()).fenceRoom, 0, "only a lone holder may number its own hand-offs");
+      await b.take();
+      await c.refused();
+      await a.release();
+      await party("d", 2, 1).refused();
+      await c.take();
+      assert.equal((await ctx.inspect(stores[0], key))?.limit, 3);
+      await party("e", 1, 1).refused();
+    },
+  },
+  {
+    id: "semaphores/expiry",
+    sentence: "the permits of a holder that vanished come back",
+    promises: ["P1", "P10"],
+    level: "contract",
+    needs: [kind("semaphore"), leases],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      const gone = ctx.party(store, key, { label: "gone", permits: 2, limit: 3, ttlMs: 200 });
+      const stays = ctx.party(store, key, { label: "stays", limit: 3 });
+      const next = ctx.party(store, key, { label: "next", permits: 2, limit: 3 });
+      await gone.take();
+      await stays.take();
+      await next.refused();
+      await ctx.first([next], 200 + gone.request.graceMs);
+      assert.ok(ctx.nowMs() >= gone.endsAtMs(), "more permits were out than there are");
+      assert.deepEqual([await gone.owns(), await stays.owns()], [false, true]);
+    },
+  },
+  {
+    id: "semaphores/large-request",
+    sentence: "a small request does not overtake a large one that waits",
+    promises: ["P12"],
+    level: "contract",
+    needs: [kind("semaphore"), fifo],
+    async run(ctx) {
+      const [one, two] = [await ctx.open(), await ctx.open()];
+      const key = ctx.key();
+      const holder = ctx.party(one, key, { label: "holder", permits: 2, limit: 3 });
+      const large = ctx.party(two, key, { label: "large", permits: 3, limit: 3 });
+      const small = ctx.party(one, key, { label: "small", permits: 1, limit: 3 });
+      await holder.take();
+      await large.refused();
+      await small.refused();
+      await holder.release();
+      assert.equal((await ctx.first([small, large], ctx.guarantees.pollMs)).request.label, "large");
+      await large.release();
+      await small.take();
+    },
+  },
+  {
+    id: "semaphores/conflict",
+    sentence: "a key in use with another limit is a conflict that names the limit in use",
+    promises: ["P1", "P17"],
+    level: "contract",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const [one, two] = [await ctx.open(), await ctx.open()];
+      const key = ctx.key();
+      const a = ctx.party(one, key, { label: "a", limit: 3 });
+      await a.take();
+      for (const limit of [1, 2, 4]) {
+        const other = ctx.party(two, key, { label: `limit ${limit}`, limit });
+        assert.deepEqual(await other.send(), { conflict: { key, limit: 3 } });
+      }
+      assert.equal((await ctx.inspect(two, key))?.limit, 3);
+      await a.release();
+      const lock = ctx.party(two, key, { label: "lock" });
+      await lock.take();
+      assert.deepEqual(await ctx.party(one, key, { limit: 2 }).send(), { conflict: { key, limit: 1 } });
+    },
+  },
+];

@@ -1,0 +1,67 @@
+// The words that the suite and its child process exchange, one JSON object per line. Types only.
+
+import type { AcquireOptions } from "../index.ts";
+import type { ChildStore } from "./case.ts";
+
+/** What the child is started with. */
+export interface ChildSetup {
+  readonly store: ChildStore;
+  readonly namespace: string;
+  readonly label: string;
+}
+
+export interface LeaseReport {
+  /** By key. Decimal. */
+  readonly fences: Readonly<Record<string, string>>;
+  readonly held: boolean;
+  /** Why it was lost, if it was. */
+  readonly lost: string | null;
+  /** When `held` was last seen true, on the clock that all processes of this machine share. */
+  readonly lastHeldMs: number;
+  readonly nowMs: number;
+}
+
+/** Every operation with what it takes and gives. A lease is kept in the child under the name `as`. */
+export interface Operations {
+  ready: { takes: Record<never, never>; gives: { readonly pid: number } };
+  acquire: {
+    takes: {
+      readonly as: string;
+      readonly key: string | readonly string[];
+      readonly options?: AcquireOptions;
+    };
+    gives: LeaseReport;
+  };
+  /** Enters `once` and stays in it. */
+  once: {
+    takes: { readonly key: string; readonly atLeast: number; readonly options?: AcquireOptions };
+    gives: { readonly ran: boolean };
+  };
+  look: { takes: { readonly as: string }; gives: LeaseReport };
+  release: { takes: { readonly as: string }; gives: { readonly released: boolean } };
+  /** Raises the number in `file` so many times, each under the lock, and writes every section to `log`. */
+  count: {
+    takes: {
+      readonly key: string;
+      readonly file: string;
+      readonly log: string;
+      readonly times: number;
+      readonly ttl: number;
+    };
+    gives: { readonly done: number };
+  };
+  /** Closes the locks; the process must then end by itself. */
+  close: { takes: Record<never, never>; gives: Record<never, never> };
+}
+
+export type Operation = keyof Operations;
+
+export interface Call {
+  readonly n: number;
+  readonly operation: Operation;
+  readonly takes: unknown;
+}
+
+export type Reply =
+  | { readonly n: number; readonly gives: unknown }
+  | { readonly n: number; readonly error: { readonly code: string; readonly message: string } };

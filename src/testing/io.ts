@@ -1,0 +1,53 @@
+// The suite's own patience: the surroundings of one call, and waiting in real time. Core has its own; a store must get on with both.
+
+import assert from "node:assert/strict";
+import type { Io } from "../core/store.ts";
+import { nodeSystem } from "../system/node.ts";
+
+const CALL_TIMEOUT_MS = 5_000;
+/** A push crosses real sockets even where time is virtual. Far more than it takes: the bound is only there to end a failure. */
+const ARRIVAL_MS = 3_000;
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    nodeSystem.after(ms, resolve);
+  });
+}
+
+export function makeIo(): Io {
+  return { timeoutMs: CALL_TIMEOUT_MS, signal: new AbortController().signal, sleep };
+}
+
+/** Waits in real time until `look` is true. */
+export async function arrives(
+  what: string,
+  look: () => boolean,
+  withinMs: number = ARRIVAL_MS,
+): Promise<void> {
+  const endMs = nodeSystem.monoMs() + withinMs;
+  while (!look()) {
+    if (nodeSystem.monoMs() > endMs) assert.fail(`${what} did not happen within ${withinMs} ms`);
+    await sleep(2);
+  }
+}
+
+/** A promise that is awaited later. If the case fails before, its own failure is the one to be seen. */
+export function later<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => {});
+  return work;
+}
+
+/** Fails when `work` has not settled in time. The work itself goes on; its stores are closed by whoever opened them. */
+export async function within<T>(what: string, ms: number, work: Promise<T>): Promise<T> {
+  let cancel = (): void => {};
+  const late = new Promise<never>((_resolve, reject) => {
+    cancel = nodeSystem.after(ms, () =>
+      reject(new assert.AssertionError({ message: `${what} took longer than ${ms} ms` })),
+    );
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    cancel();
+  }
+}

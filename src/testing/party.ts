@@ -1,0 +1,164 @@
+// One who wants, waits for and holds keys at the level of the raw contract: a request with its id, the numbers of its
+// sends and what the store has told it. It decides nothing; the cases do.
+
+import assert from "node:assert/strict";
+import type {
+  AttemptAnswer,
+  Busy,
+  Grant,
+  HolderInfo,
+  LossReason,
+  Note,
+  OpenStore,
+  RenewAnswer,
+  RenewItem,
+  Request,
+} from "../core/store.ts";
+import { makeIo } from "./io.ts";
+
+/** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
+export type Wish = Partial<
+  Pick<Request, "mode" | "permits" | "limit" | "ttlMs" | "graceMs" | "keepMs" | "label" | "queue">
+>;
+
+const CALM: Required<Wish> = {
+  mode: "exclusive",
+  permits: 1,
+  limit: 1,
+  ttlMs: 30_000,
+  graceMs: 50,
+  keepMs: 0,
+  label: "party",
+  queue: true,
+};
+
+export class Party {
+  readonly store: OpenStore;
+  /** The grant as last told, by an answer or by `adopt`. */
+  grant: Grant | null = null;
+  /** What the store has pushed; undefined is a wake without a grant. */
+  readonly pushes: (Grant | undefined)[] = [];
+  /** When each send left, by its number. */
+  readonly sentAtMs: Map<number, number> = new Map();
+  request: Request;
+  readonly #nowMs: () => number;
+
+  constructor(store: OpenStore, keys: readonly string[], id: string, wish: Wish, nowMs: () => number) {
+    this.store = store;
+    this.#nowMs = nowMs;
+    this.request = { ...CALM, ...wish, keys, id, seq: 0, actor: id.slice(0, 8) };
+  }
+
+  /** One attempt, or one heartbeat: the same call. */
+  async send(): Promise<AttemptAnswer> {
+    this.request = { ...this.request, seq: this.request.seq + 1 };
+    this.sentAtMs.set(this.request.seq, this.#nowMs());
+    const answer = await this.store.attempt(this.request, makeIo());
+    if ("granted" in answer) this.grant = answer.granted;
+    return answer;
+  }
+
+  /** Sends and must be granted now. */
+  async take(): Promise<Grant> {
+    const answer = await this.send();
+    assert.ok(
+      "granted" in answer,
+      `${this.request.label} should have been granted but was told ${show(answer)}`,
+    );
+    return answer.granted;
+  }
+
+  /** Sends and must be told that it is busy. */
+  async refused(): Promise<Busy> {
+    const answer = await this.send();
+    assert.ok(
+      "busy" in answer,
+      `${this.request.label} should have been refused but was told ${show(answer)}`,
+    );
+    return answer.busy;
+  }
+
+  /** Sends and must be told that its id has ended. */
+  async ended(): Promise<void> {
+    const answer = await this.send();
+    assert.ok("ended" in answer, `${this.request.label} has ended but was told ${show(answer)}`);
+  }
+
+  async listen(): Promise<void> {
+    await this.store.subscribe?.(this.request, (grant) => this.pushes.push(grant));
+  }
+
+  item(lastFences: readonly bigint[] = this.fences): RenewItem {
+    const { request } = this;
+    return { request, cookie: this.grant?.cookie, ttlMs: request.ttlMs, lastFences, label: request.label };
+  }
+
+  async renew(lastFences: readonly bigint[] = this.fences): Promise<RenewAnswer> {
+    const sentAtMs = this.#nowMs();
+    const [answer] = await this.store.renew([this.item(lastFences)], makeIo());
+    assert.ok(answer !== undefined, "renew gives one answer per item");
+    if (answer.state === "renewed" && this.grant !== null) {
+      // A renewal is a send too: the window now counts from it.
+      this.request = { ...this.request, seq: this.request.seq + 1 };
+      this.sentAtMs.set(this.request.seq, sentAtMs);
+      this.grant = { ...this.grant, anchor: this.request.seq, validMs: answer.validMs };
+    }
+    return answer;
+  }
+
+  release(lastFences: readonly bigint[] = this.fences): Promise<"released" | "not-held"> {
+    return this.store.release(this.request, this.grant?.cookie, { lastFences }, makeIo());
+  }
+
+  abandon(): Promise<void> {
+    return this.store.abandon(this.request, makeIo());
+  }
+
+  owns(): Promise<boolean> {
+    return this.store.owns(this.request, this.grant?.cookie, makeIo());
+  }
+
+  note(note: Note): Promise<void> {
+    return this.store.note(this.request, this.grant?.cookie, note, makeIo());
+  }
+
+  /** Of the first key. */
+  get fence(): bigint {
+    const [fence] = this.fences;
+    assert.ok(fence !== undefined, `${this.request.label} was never granted`);
+    return fence;
+  }
+
+  get fences(): readonly bigint[] {
+    return this.grant?.fences ?? [];
+  }
+
+  /** The largest number that belongs to the grant. */
+  get topFence(): bigint {
+    return this.fence + BigInt(this.grant?.fenceRoom ?? 0);
+  }
+
+  /** When the certain window of the grant ends, as a holder counts it (P2). */
+  endsAtMs(grant: Grant | null = this.grant): number {
+    assert.ok(grant !== null, `${this.request.label} was never granted`);
+    const sentAtMs = this.sentAtMs.get(grant.anchor);
+    assert.ok(sentAtMs !== undefined, `the anchor ${grant.anchor} names a send that never happened`);
+    return sentAtMs + grant.validMs;
+  }
+}
+
+/** The holder that must be there, for reading what the store tells of it. */
+export function only(holders: readonly HolderInfo[] | undefined): HolderInfo {
+  assert.equal(holders?.length, 1, "one holder is expected");
+  return holders?.[0] as HolderInfo;
+}
+
+export interface Loss {
+  readonly id: string;
+  readonly reason: LossReason;
+  readonly detail: string | undefined;
+}
+
+function show(value: unknown): string {
+  return JSON.stringify(value, (_name, part: unknown) => (typeof part === "bigint" ? part.toString() : part));
+}

@@ -1,0 +1,41 @@
+// What a case with several processes works with: everything of the public API, and children that can be killed and stopped.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ApiContext } from "./api-context.ts";
+import { Child } from "./child-process.ts";
+
+export class ProcessContext extends ApiContext {
+  readonly #children: Child[] = [];
+  #dir: string | null = null;
+
+  async child(label = "child"): Promise<Child> {
+    const store = this.subject.child?.();
+    assert.ok(
+      store,
+      `the scope of ${this.subject.name} is ${this.guarantees.scope}: give \`child\`, how a process gets at it`,
+    );
+    const child = new Child({ store, namespace: this.namespace, label });
+    this.#children.push(child);
+    await child.call("ready", {});
+    return child;
+  }
+
+  children(count: number): Promise<Child[]> {
+    return Promise.all(Array.from({ length: count }, (_none, i) => this.child(`child ${i}`)));
+  }
+
+  /** A file of this case that all its processes see. */
+  file(name: string): string {
+    this.#dir ??= mkdtempSync(join(tmpdir(), "holdfast-suite-"));
+    return join(this.#dir, name);
+  }
+
+  override async end(): Promise<void> {
+    await Promise.all(this.#children.map((child) => child.kill()));
+    await super.end();
+    if (this.#dir !== null) rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

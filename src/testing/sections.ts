@@ -1,0 +1,42 @@
+// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap, under fences that
+// grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the section itself.
+
+import assert from "node:assert/strict";
+
+export interface Verdict {
+  readonly finished: number;
+  /** Sections whose owner was killed in them. */
+  readonly unfinished: number;
+}
+
+/** `mortal`: who may have been killed in the middle of a section. */
+export function judge(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
+  let open: { readonly fence: bigint; readonly who: string } | null = null;
+  let last = 0n;
+  let [finished, unfinished] = [0, 0];
+  for (const line of lines) {
+    const [what, number, who] = line.split(" ") as [string, string, string];
+    const fence = BigInt(number);
+    if (what === "begin") {
+      if (open !== null) {
+        assert.ok(
+          mortal.has(open.who),
+          `${who} (${fence}) entered while ${open.who} (${open.fence}) was inside`,
+        );
+        unfinished += 1;
+      }
+      assert.ok(fence > last, `the section of ${who} has fence ${fence}, the one before it had ${last}`);
+      last = fence;
+      open = { fence, who };
+    } else {
+      assert.deepEqual(open, { fence, who }, `${who} (${fence}) left a section that another one was in`);
+      finished += 1;
+      open = null;
+    }
+  }
+  if (open !== null) {
+    assert.ok(mortal.has(open.who), `${open.who} never left its section`);
+    unfinished += 1;
+  }
+  return { finished, unfinished };
+}

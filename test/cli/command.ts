@@ -1,0 +1,203 @@
+// The command as its users have it: real processes of the compiled program, each test with a store of its own. Whatever a
+// test has started is gone when the test is over.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const root = join(import.meta.dirname, "..", "..");
+
+/** dist/ where it is up to date; otherwise a build of its own, so that a test never runs yesterday's code. */
+export function builtDir(): string {
+  const newest = Math.max(...sources().map((file) => statSync(file).mtimeMs));
+  const dist = join(root, "dist");
+  const main = join(dist, "cli", "main.js");
+  if (existsSync(main) && statSync(main).mtimeMs >= newest) return dist;
+  const place = join(root, "node_modules", ".cache", `holdfast-cli-${Math.round(newest)}`);
+  if (!existsSync(place)) buildInto(place);
+  return join(place, "dist");
+}
+
+function sources(): string[] {
+  const src = join(root, "src");
+  const names = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  );
+  return names.map((name) => join(src, name));
+}
+
+/** Whole or not at all: another test may build at the same time. */
+function buildInto(place: string): void {
+  mkdirSync(dirname(place), { recursive: true });
+  removeOld(dirname(place));
+  const draft = mkdtempSync(`${place}-`);
+  const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+  execFileSync(process.execPath, [
+    tsc,
+    "-p",
+    join(root, "tsconfig.build.json"),
+    "--outDir",
+    join(draft, "dist"),
+  ]);
+  copyFileSync(join(root, "package.json"), join(draft, "package.json"));
+  try {
+    renameSync(draft, place);
+  } catch {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** Builds of an hour ago serve nobody. */
+function removeOld(folder: string): void {
+  for (const name of readdirSync(folder).filter((entry) => entry.startsWith("holdfast-cli-"))) {
+    const path = join(folder, name);
+    if (Date.now() - statSync(path).mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class Running {
+  readonly pid: number;
+  readonly ended: Promise<Ended>;
+  stdout = "";
+  stderr = "";
+  readonly #child: ChildProcess;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid as number;
+    child.stdout?.on("data", (chunk) => (this.stdout += String(chunk)));
+    child.stderr?.on("data", (chunk) => (this.stderr += String(chunk)));
+    this.ended = new Promise((resolve) => {
+      child.once("close", (code, signal) =>
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr }),
+      );
+    });
+  }
+
+  /** Waits until its output fits. */
+  async says(pattern: RegExp, from: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
+    const found = await until(() => pattern.exec(this[from]), 10_000);
+    if (found) return found;
+    throw new Error(`${from} never fitted ${pattern}: ${this.stdout}\n${this.stderr}`);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+}
+
+export class Sandbox {
+  readonly dir: string = mkdtempSync(join(tmpdir(), "hf-cli-"));
+  readonly store: string = `local:${join(this.dir, "store")}`;
+  readonly main: string = join(builtDir(), "cli", "main.js");
+  readonly #running: Running[] = [];
+
+  file(name: string): string {
+    return join(this.dir, name);
+  }
+
+  read(name: string): string {
+    return existsSync(this.file(name)) ? readFileSync(this.file(name), "utf8") : "";
+  }
+
+  start(args: readonly string[], env: Readonly<Record<string, string | undefined>> = {}): Running {
+    return this.spawn(process.execPath, [this.main, ...args], { HOLDFAST_STORE: this.store, ...env });
+  }
+
+  /** stdin is not a terminal here; see `script(1)` in the tests of signals for one that is. */
+  spawn(
+    file: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string | undefined>> = {},
+  ): Running {
+    const child = spawn(file, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...env },
+      cwd: this.dir,
+    });
+    const running = new Running(child);
+    this.#running.push(running);
+    return running;
+  }
+
+  run(args: readonly string[], env: Readonly<Record<string, string | undefined>> = {}): Promise<Ended> {
+    return this.start(args, env).ended;
+  }
+
+  /** Processes that work in this sandbox, or have its paths in their command line. */
+  leftOver(): string[] {
+    const ours = processes().filter(({ cwd, cmdline }) => cwd === this.dir || cmdline.includes(this.dir));
+    return ours.map(({ cmdline }) => cmdline);
+  }
+
+  async close(): Promise<void> {
+    for (const running of this.#running) running.kill("SIGKILL");
+    await Promise.all(this.#running.map((running) => Promise.race([running.ended, sleep(2_000)])));
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly cwd: string;
+  readonly cmdline: string;
+}
+
+/** Every living process of this machine that we may look at. */
+export function processes(): ProcessInfo[] {
+  const pids = readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid && alive(pid));
+  return pids.map((pid) => ({ pid, cwd: workingDir(pid), cmdline: text(pid, "cmdline") }));
+}
+
+function workingDir(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return "";
+  }
+}
+
+function text(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "utf8").replaceAll("\0", " ");
+  } catch {
+    return "";
+  }
+}
+
+/** A zombie is dead: only its parent has not looked yet. */
+export function alive(pid: number): boolean {
+  const stat = text(pid, "stat");
+  return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+}
+
+/** Looks every few milliseconds until there is something to see. */
+export async function until<T>(look: () => T | Promise<T>, withinMs: number): Promise<T> {
+  for (const endMs = performance.now() + withinMs; ; await sleep(5)) {
+    const seen = await look();
+    if (seen || performance.now() > endMs) return seen;
+  }
+}

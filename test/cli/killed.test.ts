@@ -1,0 +1,84 @@
+// The wrapper is killed with SIGKILL: its child is ended too, and the key is free when the child is gone, not before.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { alive, Sandbox, until } from "./command.ts";
+
+/** Promised is a second; the machine that runs the tests may be busy. */
+const SECOND_STARTS_MS = 1_000;
+
+let box: Sandbox;
+beforeEach(() => void (box = new Sandbox()));
+afterEach(() => box.close());
+
+/** Writes the time, over and over, until it is ended: the last line is how long it lived. */
+const BEATS = "while :; do date +%s%N; done >>beats";
+const NOW = "date +%s%N";
+
+async function killWhileSecondWaits(script: string): Promise<{ gapMs: number; said: string }> {
+  const first = box.start(["run", "k", "--", "sh", "-c", `echo pid $$; ${script}`]);
+  await first.says(/pid (\d+)/);
+  const second = box.start(["run", "k", "--", "sh", "-c", NOW]);
+  await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"), 5_000);
+  first.kill("SIGKILL");
+  const { code, stdout } = await second.ended;
+  expect(code).toBe(0);
+  const last = BigInt(box.read("beats").trim().split("\n").at(-1) as string);
+  return { gapMs: Number(BigInt(stdout.trim()) - last) / 1e6, said: first.stdout };
+}
+
+describe("kill -9 of the wrapper", () => {
+  it("ends the child, and the next one starts after that and soon, ten times of ten (P1, P10)", async () => {
+    const gaps: number[] = [];
+    for (let round = 0; round < 10; round += 1) gaps.push((await killWhileSecondWaits(BEATS)).gapMs);
+    console.log(
+      `ms from the child's end to the next start: ${gaps
+        .map(Math.round)
+        .sort((a, b) => a - b)
+        .join(" ")}`,
+    );
+    for (const gapMs of gaps) {
+      expect(gapMs, String(gaps)).toBeGreaterThan(0);
+      expect(gapMs, String(gaps)).toBeLessThan(SECOND_STARTS_MS);
+    }
+    expect(await until(() => box.leftOver().length === 0, 2_000)).toBe(true);
+  });
+
+  it("lets the child clean up, but not for long", async () => {
+    const { gapMs, said } = await killWhileSecondWaits(
+      `trap 'echo cleaning; date +%s%N >>beats; exit' TERM; while :; do date +%s%N >>beats; done`,
+    );
+    expect(said).toContain("cleaning");
+    expect(gapMs).toBeGreaterThan(0);
+    const deaf = await killWhileSecondWaits(`trap '' TERM; ${BEATS}`);
+    expect(deaf.gapMs).toBeGreaterThan(0);
+    expect(deaf.gapMs).toBeLessThan(SECOND_STARTS_MS);
+  });
+
+  it("ends what the child has started as well", async () => {
+    const first = box.start([
+      "run",
+      "k",
+      "--",
+      "sh",
+      "-c",
+      "(trap '' TERM; while :; do sleep 1; done) & echo pid $!; wait",
+    ]);
+    const pid = Number((await first.says(/pid (\d+)/))[1]);
+    first.kill("SIGKILL");
+    expect(await until(() => !alive(pid), 2_000)).toBe(true);
+    expect((await box.run(["run", "-w", "1s", "k", "--", "true"])).code).toBe(0);
+  });
+
+  it("keeps the key for a child that has closed our descriptor, until it is ended", async () => {
+    const { gapMs } = await killWhileSecondWaits(`exec 3>&-; trap '' TERM; ${BEATS}`);
+    expect(gapMs).toBeGreaterThan(0);
+  });
+
+  it("while it waits leaves the line to the others", async () => {
+    await box.start(["run", "k", "--", "sh", "-c", "echo in; sleep 2"]).says(/in/);
+    const second = box.start(["run", "k", "--", "true"]);
+    await second.says(/waiting/, "stderr");
+    second.kill("SIGKILL");
+    expect((await box.run(["run", "-w", "5s", "k", "--", "true"])).code).toBe(0);
+  });
+});

@@ -1,0 +1,121 @@
+// The lease goes while the child runs: the child is ended before the next holder starts, and the command ends in 79.
+
+import { openSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLocks } from "../../src/index.ts";
+import { alive, type Running, Sandbox, until } from "./command.ts";
+
+let box: Sandbox;
+beforeEach(() => void (box = new Sandbox()));
+afterEach(() => box.close());
+
+const BEATS = "while :; do date +%s%N; done >>beats";
+
+interface Addon {
+  tryLock(fd: number, offset: number, length: number): boolean;
+}
+
+/** Takes the latch of every key file, as a process that was stopped inside of it would: no renewal gets through. */
+function blockStore(): void {
+  const addon = createRequire(import.meta.url)("fs-native-extensions") as Addon;
+  const store = box.file("store");
+  const files = readdirSync(store, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /keys\/[0-9a-f]+$/.test(name),
+  );
+  expect(files).toHaveLength(1);
+  for (const name of files) expect(addon.tryLock(openSync(join(store, name), "r+"), 0, 1)).toBe(true);
+}
+
+async function started(args: readonly string[], script: string): Promise<{ wrapper: Running; pid: number }> {
+  const wrapper = box.start(["run", ...args, "k", "--", "sh", "-c", `echo pid $$; ${script}`]);
+  return { wrapper, pid: Number((await wrapper.says(/pid (\d+)/))[1]) };
+}
+
+describe("a wrapper that was stopped past its lease", () => {
+  it("has no child any more when the next holder starts, and ends in 79 (P1)", async () => {
+    const { wrapper, pid } = await started(["--ttl", "1s"], BEATS);
+    const second = box.start(["run", "k", "--", "sh", "-c", "date +%s%N"]);
+    await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"), 5_000);
+    wrapper.kill("SIGSTOP");
+    const { code, stdout } = await second.ended;
+    expect(code).toBe(0);
+    const last = box.read("beats").trim().split("\n").at(-1) as string;
+    expect(BigInt(stdout.trim())).toBeGreaterThan(BigInt(last));
+    expect(alive(pid)).toBe(false);
+    wrapper.kill("SIGCONT");
+    const ended = await wrapper.ended;
+    expect(ended.code).toBe(79);
+    expect(ended.stderr).toMatch(/holdfast: k: the lease was lost/);
+    expect(await until(() => box.leftOver().length === 0, 2_000)).toBe(true);
+  });
+
+  it("and went on in time has lost nothing", async () => {
+    const { wrapper } = await started(["--ttl", "3s"], "sleep 2; exit 5");
+    wrapper.kill("SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    wrapper.kill("SIGCONT");
+    expect((await wrapper.ended).code).toBe(5);
+  });
+});
+
+describe("a store that cannot be asked", () => {
+  it("makes the child get SIGTERM in good time, and SIGKILL before the lease ends", async () => {
+    const { wrapper, pid } = await started(
+      ["--ttl", "2s"],
+      "trap 'echo got TERM' TERM; while :; do sleep 0.05; done",
+    );
+    const startedAtMs = performance.now();
+    blockStore();
+    await wrapper.says(/got TERM/);
+    expect(await until(() => !alive(pid), 5_000)).toBe(true);
+    // Two seconds of ttl and a tenth of it as grace: nobody else can have had the key before that.
+    expect(performance.now() - startedAtMs).toBeLessThan(2_200);
+    const { code, stderr } = await wrapper.ended;
+    expect(code).toBe(79);
+    expect(stderr).toMatch(
+      /holdfast: k: the lease was not renewed and ends in \d+ms: COMMAND gets SIGTERM\n/,
+    );
+  });
+
+  it("a child that stops when told to has still not done its work: 79", async () => {
+    const { wrapper } = await started(["--ttl", "2s"], "trap 'exit 0' TERM; while :; do sleep 0.05; done");
+    blockStore();
+    expect((await wrapper.ended).code).toBe(79);
+  });
+
+  it("with --on-lost kill there is no SIGTERM", async () => {
+    const { wrapper } = await started(
+      ["--ttl", "1s", "--on-lost", "kill", "--json"],
+      "trap 'echo got TERM' TERM; while :; do sleep 0.05; done",
+    );
+    blockStore();
+    const { code, stdout, stderr } = await wrapper.ended;
+    expect(code).toBe(79);
+    expect(stdout).not.toContain("got TERM");
+    expect(JSON.parse(stderr)).toMatchObject({ outcome: "lost", exitCode: 79, signal: "SIGKILL" });
+  });
+
+  it("with --on-lost warn the child runs on, and it still ends in 79", async () => {
+    const { wrapper } = await started(["--ttl", "500ms", "--on-lost", "warn"], "sleep 2; echo done");
+    blockStore();
+    const { code, stdout, stderr } = await wrapper.ended;
+    expect(code).toBe(79);
+    expect(stdout).toContain("done");
+    expect(stderr).toMatch(/the lease was lost \(\w+\): COMMAND runs on without it/);
+  });
+});
+
+describe("an operator", () => {
+  it("who revokes the key ends the child", async () => {
+    const { wrapper, pid } = await started([], "sleep 60");
+    const locks = createLocks(box.store);
+    expect(await locks.revoke("k", { reason: "a test" })).toBe(true);
+    const { code, stderr } = await wrapper.ended;
+    expect(code).toBe(79);
+    expect(stderr).toMatch(/the lease was lost \(revoked\): COMMAND was killed/);
+    expect(alive(pid)).toBe(false);
+    await locks.close();
+  });
+});

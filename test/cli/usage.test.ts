@@ -1,0 +1,120 @@
+// What people type wrong: one line that says what, exit code 64, nothing locked, nothing run.
+
+import { writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Sandbox } from "./command.ts";
+
+let box: Sandbox;
+beforeAll(() => void (box = new Sandbox()));
+afterAll(() => box.close());
+
+const RUN = ["--", "touch", "ran"];
+
+const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ["no such command", ["bogus"], /unknown command 'bogus' \(see holdfast --help\)/],
+  ["no such option", ["run", "--bogus", "k", ...RUN], /unknown option '--bogus'/],
+  ["a misspelt option", ["run", "--waite", "5s", "k", ...RUN], /Did you mean --wait\?/],
+  ["no key", ["run"], /missing required argument 'key'/],
+  ["no key, only dashes", ["run", "--"], /missing required argument 'key'/],
+  ["no command", ["run", "k"], /there is no COMMAND after KEY --/],
+  ["no command after the dashes", ["run", "k", "--"], /there is no COMMAND after KEY --/],
+  ["no dashes", ["run", "k", "touch", "ran"], /there is no COMMAND after KEY --/],
+  ["an option after the key", ["run", "k", "-n", ...RUN], /only -- may follow KEY, options go before it/],
+  ["an empty command", ["run", "k", "--", ""], /COMMAND is empty/],
+  ["an empty key", ["run", "", ...RUN], /the key is empty/],
+  ["a key that is too long", ["run", "k".repeat(4_097), ...RUN], /longer than 4096 bytes/],
+  ["a wait without a unit", ["run", "-w", "30", "k", ...RUN], /'30' is invalid\. A duration needs a unit/],
+  ["a negative wait", ["run", "--wait=-1s", "k", ...RUN], /A duration needs a unit/],
+  ["a ttl without a unit", ["run", "--ttl", "30", "k", ...RUN], /A duration needs a unit/],
+  ["a ttl that is too short", ["run", "--ttl", "1ms", "k", ...RUN], /a lease lasts from 50 ms/],
+  ["at least nothing", ["run", "--at-least", "0s", "k", ...RUN], /atLeast is 0: it must be longer than 0/],
+  ["an option without its value", ["run", "--ttl"], /argument missing/],
+  ["a limit of none", ["run", "--limit", "0", "k", ...RUN], /whole number from 1/],
+  ["half a limit", ["run", "--limit", "1.5", "k", ...RUN], /whole number from 1/],
+  ["shared and limited", ["run", "--shared", "--limit", "2", "k", ...RUN], /exclude each other/],
+  [
+    "an unknown way to end",
+    ["run", "--on-lost", "shout", "k", ...RUN],
+    /Allowed choices are term, kill, warn/,
+  ],
+  ["an exit code that is none", ["run", "-E", "256", "k", ...RUN], /from 0 to 255/],
+  ["an unknown allowance", ["run", "--allow", "anything", "k", ...RUN], /it is an array of eviction/],
+  [
+    "an unknown store",
+    ["run", "--store", "bogus://x", "k", ...RUN],
+    /there is no store for a URL that starts with "bogus:"/,
+  ],
+  ["a store that is no URL", ["ls", "--store", "here"], /there is no store/],
+  ["a relative directory", ["inspect", "--store", "local:here", "k"], /absolute path/],
+  ["a key too many", ["inspect", "a", "b"], /too many arguments/],
+  ["no key to inspect", ["inspect"], /missing required argument 'key'/],
+  ["a bad count", ["ls", "--limit", "-1"], /whole number from 1/],
+];
+
+describe("wrong on the command line", () => {
+  for (const [what, args, line] of WRONG) {
+    it(`${what} is told in one line and ends in 64`, async () => {
+      const { code, stdout, stderr } = await box.run(args);
+      expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+      expect(stderr).toMatch(line);
+      expect(stderr).toMatch(/^holdfast: [^\n]*\n$/);
+      expect(box.read("ran")).toBe("");
+    });
+  }
+
+  it("nothing at all shows the help and ends in 64", async () => {
+    const { code, stderr } = await box.run([]);
+    expect(code).toBe(64);
+    expect(stderr).toMatch(/^Usage: holdfast/);
+  });
+
+  it("an argument that is not UTF-8 would reach the child changed, and is refused (P18)", async () => {
+    const line = `exec "${process.execPath}" "${box.main}" run k -- printf '%s' "$(printf '\\377')"`;
+    const { code, stderr } = await box.spawn("sh", ["-c", line], { HOLDFAST_STORE: box.store }).ended;
+    expect(code).toBe(64);
+    expect(stderr).toBe("holdfast: an argument is not valid UTF-8 and would be changed on its way\n");
+    expect((await box.run(["run", "\uFFFD", "--", "true"])).code).toBe(0);
+  });
+});
+
+describe("a store that cannot be used", () => {
+  it("ends in 69, with one line", async () => {
+    writeFileSync(box.file("plain"), "not a directory");
+    const { code, stderr } = await box.run(["run", "--store", `local:${box.file("plain")}/in`, "k", ...RUN]);
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/^holdfast: k: the local store could not [^\n]*\n$/);
+    expect((await box.run(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
+    expect(box.read("ran")).toBe("");
+  });
+});
+
+describe("help", () => {
+  it("shows examples and exit codes", async () => {
+    const { code, stdout, stderr } = await box.run(["--help"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/holdfast run nightly -- /);
+    expect(stdout).toMatch(/75 busy; 79 lease lost/);
+  });
+
+  it("of run names every option", async () => {
+    const { code, stdout } = await box.run(["run", "--help"]);
+    expect(code).toBe(0);
+    const options = [
+      "--store",
+      "-w, --wait",
+      "-n, --no-wait",
+      "--ttl",
+      "--shared",
+      "--limit",
+      "--at-least",
+      "--label",
+    ];
+    for (const option of [...options, "--on-lost", "--allow", "-E, --busy-code", "--json", "-q, --quiet"]) {
+      expect(stdout).toContain(option);
+    }
+  });
+
+  it("of the version is the package's", async () => {
+    expect((await box.run(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});

@@ -1,0 +1,39 @@
+// The stores of this package as subjects of the conformance suite.
+
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { local, localGuarantees } from "../../src/stores/local/index.ts";
+import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
+import { MemoryWorld } from "../../src/stores/memory/store.ts";
+import type { Server, Subject } from "../../src/testing/index.ts";
+
+/** As `memory()` makes it, with a count of its records. */
+export function memorySubject(): Subject {
+  const world = new MemoryWorld();
+  return {
+    name: "memory",
+    guarantees: memoryGuarantees,
+    create: () => ({
+      name: "memory",
+      guarantees: memoryGuarantees,
+      open: (env) => Promise.resolve(world.open(env)),
+    }),
+    footprint: (namespace) => world.footprint(namespace),
+  };
+}
+
+/** In a directory of its own, which the "server" takes away at the end. */
+export function localSubject(): { readonly store: Subject; readonly server: Server } {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-conformance-"));
+  return {
+    store: {
+      name: "local",
+      guarantees: localGuarantees,
+      create: () => local({ dir }),
+      child: () => ({ url: `local:${dir}` }),
+      footprint: () => readdirSync(dir, { recursive: true }).length,
+    },
+    server: { stop: () => Promise.resolve(rmSync(dir, { recursive: true, force: true })) },
+  };
+}

@@ -1,0 +1,66 @@
+// Facts about Redis 7 that the product leans on, asked of a real server.
+
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RunningServer } from "../../scripts/servers/process.ts";
+import { startRedis } from "../../scripts/servers/redis.ts";
+import { Resp } from "./resp.ts";
+
+let server: RunningServer;
+let redis: Resp;
+
+beforeAll(async () => {
+  server = await startRedis({ own: true });
+  redis = await Resp.open(server.port);
+}, 120_000);
+
+afterAll(async () => {
+  redis?.close();
+  await server?.stop();
+});
+
+describe("Redis 7", () => {
+  it("answers PING with PONG", async () => {
+    expect(await redis.ask("PING")).toBe("PONG");
+  });
+
+  it("is version 7 or later", async () => {
+    const version = /redis_version:(\d+)/.exec(String(await redis.ask("INFO", "server")));
+    expect(Number(version?.[1])).toBeGreaterThanOrEqual(7);
+  });
+
+  it("refuses a second SET NX PX while the first lives, and takes it when that has expired", async () => {
+    expect(await redis.ask("SET", "taken", "first", "NX", "PX", "150")).toBe("OK");
+    expect(await redis.ask("SET", "taken", "second", "NX", "PX", "150")).toBeNull();
+    expect(await redis.ask("GET", "taken")).toBe("first");
+    await sleep(200);
+    expect(await redis.ask("SET", "taken", "second", "NX", "PX", "150")).toBe("OK");
+  });
+
+  it("answers EVALSHA of an unknown script with NOSCRIPT, also after SCRIPT FLUSH", async () => {
+    const script = "return ARGV[1]";
+    const sha = createHash("sha1").update(script).digest("hex");
+    await expect(redis.ask("EVALSHA", sha, "0", "hello")).rejects.toThrow(/^NOSCRIPT /);
+    expect(await redis.ask("EVAL", script, "0", "hello")).toBe("hello");
+    expect(await redis.ask("EVALSHA", sha, "0", "hello")).toBe("hello");
+    await redis.ask("SCRIPT", "FLUSH");
+    await expect(redis.ask("EVALSHA", sha, "0", "hello")).rejects.toThrow(/^NOSCRIPT /);
+  });
+
+  it("tells TIME in seconds and microseconds of the wall clock", async () => {
+    const before = Date.now() * 1_000;
+    const [seconds, micros] = (await redis.ask("TIME")) as [string, string];
+    const after = (Date.now() + 1) * 1_000;
+    const serverUs = Number(seconds) * 1_000_000 + Number(micros);
+    expect(Number(micros)).toBeLessThan(1_000_000);
+    expect(serverUs).toBeGreaterThanOrEqual(before);
+    expect(serverUs).toBeLessThanOrEqual(after);
+  });
+
+  it("lets a script read TIME and write afterwards", async () => {
+    const script =
+      "local t = redis.call('TIME') redis.call('SET', KEYS[1], t[1]) return redis.call('GET', KEYS[1])";
+    expect(Number(await redis.ask("EVAL", script, "1", "when"))).toBeGreaterThan(1_600_000_000);
+  });
+});

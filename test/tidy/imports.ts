@@ -1,0 +1,154 @@
+// Who may import whom, as one table. The first row whose `of` fits a file decides what that file may reach.
+
+import { posix } from "node:path";
+import { codeOf } from "./scan.ts";
+import { type Complaint, lineAt, type SourceFile } from "./tree.ts";
+
+export interface Import {
+  /** As written. */
+  readonly specifier: string;
+  readonly typesOnly: boolean;
+  readonly line: number;
+}
+
+interface Row {
+  readonly of: RegExp;
+  /** Paths from src/, or names of packages and node: modules. */
+  readonly may: readonly RegExp[];
+  readonly mayTypes?: readonly RegExp[];
+  readonly remedy: string;
+}
+
+const CONTRACT = /^core\/(store|system)\.ts$/;
+const STORE_INDEX = /^stores\/[a-z-]+\/index\.ts$/;
+const PUBLIC = [/^index\.ts$/, STORE_INDEX, /^fence\/index\.ts$/];
+const OUTSIDE = /^(?!node:)[@a-z][^.]*$/;
+const NODE = /^node:/;
+
+const TABLE: readonly Row[] = [
+  {
+    of: /^core\/store\.ts$/,
+    may: [],
+    mayTypes: [/^core\/system\.ts$/],
+    remedy: "the contract imports nothing but the types of core/system",
+  },
+  { of: /^core\/(system|errors)\.ts$/, may: [], remedy: "this file imports nothing" },
+  {
+    of: /^core\/actor\.ts$/,
+    may: [/^core\//, /^node:async_hooks$/],
+    remedy: "core imports core, and here node:async_hooks",
+  },
+  {
+    of: /^core\//,
+    may: [/^core\//],
+    remedy:
+      "core knows no store, no package and no node: module; what it needs comes through core/store and core/system",
+  },
+  {
+    of: /^stores\/url\.ts$/,
+    may: [STORE_INDEX, /^core\/errors\.ts$/],
+    mayTypes: [CONTRACT],
+    remedy: "the URL table knows the index of each store, errors and the contract",
+  },
+  {
+    of: /^stores\//,
+    may: [/^core\/(errors|key|window|duration)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
+    mayTypes: [CONTRACT],
+    remedy:
+      "a store imports the types of the contract, core/errors, key, window, duration, stores/shared and itself",
+  },
+  {
+    of: /^system\//,
+    may: [NODE],
+    mayTypes: [/^core\//],
+    remedy: "the system implements core/system with node: modules",
+  },
+  {
+    of: /^fence\//,
+    may: [/^fence\//, /^core\/(errors|key)\.ts$/, NODE],
+    mayTypes: [/^core\//],
+    remedy: "a guard imports core/errors, core/key and types of core",
+  },
+  {
+    of: /^(cli|demo)\//,
+    may: [...PUBLIC, /^(cli|demo)\//, /^system\/node\.ts$/, NODE, OUTSIDE],
+    remedy: "the command uses the public API: src/index.ts and the index of a store",
+  },
+  {
+    of: /^testing\//,
+    may: [...PUBLIC, /^testing\//, /^system\/node\.ts$/, NODE, OUTSIDE],
+    mayTypes: [CONTRACT],
+    remedy: "the suite uses the public API and the types of the contract",
+  },
+  {
+    of: /^create-locks\.ts$/,
+    may: [/^core\//, /^stores\/url\.ts$/, STORE_INDEX, /^system\/node\.ts$/],
+    remedy: "this file joins core, the stores by URL and the system",
+  },
+  {
+    of: /^index\.ts$/,
+    may: [/^core\//, /^create-locks\.ts$/],
+    remedy: "the public surface re-exports core and create-locks",
+  },
+];
+
+const STATEMENT = /\b(?:import|export)\s+(type\s)?\s*(?:([^;"'`()]*?)\sfrom\s+)?["']([^"']+)["']/g;
+const DYNAMIC = /\bimport\s*\(\s*["'`]([^"'`]+)["'`]/g;
+
+export function importsOf(text: string): Import[] {
+  const code = codeOf(text, { strings: true });
+  const found: Import[] = [];
+  for (const match of code.matchAll(STATEMENT)) {
+    const typesOnly = match[1] !== undefined || onlyTypes(match[2] ?? "");
+    found.push({ specifier: match[3] as string, typesOnly, line: lineAt(code, match.index) });
+  }
+  for (const match of code.matchAll(DYNAMIC)) {
+    found.push({ specifier: match[1] as string, typesOnly: false, line: lineAt(code, match.index) });
+  }
+  return found;
+}
+
+function onlyTypes(clause: string): boolean {
+  const names = /^\s*\{([^}]*)\}\s*$/
+    .exec(clause)?.[1]
+    ?.split(",")
+    .map((name) => name.trim());
+  return names !== undefined && names.filter((name) => name !== "").every((name) => name.startsWith("type "));
+}
+
+export function checkImports(file: SourceFile): Complaint[] {
+  if (!file.path.startsWith("src/") || !file.path.endsWith(".ts")) return [];
+  const from = file.path.slice("src/".length);
+  const row = TABLE.find((candidate) => candidate.of.test(from));
+  if (row === undefined) {
+    return [
+      {
+        path: file.path,
+        line: 1,
+        message:
+          "no row of the import table covers this file, add one in test/tidy/imports.ts (design: imports)",
+      },
+    ];
+  }
+  return importsOf(file.text)
+    .filter((one) => !allowed(row, from, target(from, one.specifier), one.typesOnly))
+    .map((one) => ({
+      path: file.path,
+      line: one.line,
+      message: `may not import ${one.specifier}: ${row.remedy} (design: imports)`,
+    }));
+}
+
+/** Outside of src a path starts with "..", which no row allows. */
+function target(from: string, specifier: string): string {
+  return specifier.startsWith(".") ? posix.join(posix.dirname(from), specifier) : specifier;
+}
+
+function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolean {
+  const own = /^stores\/[a-z-]+\//.exec(from)?.[0];
+  if (own !== undefined && to.startsWith(own)) return true;
+  if (from.startsWith("stores/redlock/") && to === "stores/redis/port.ts") return true;
+  return (
+    row.may.some((path) => path.test(to)) || (typesOnly && (row.mayTypes ?? []).some((path) => path.test(to)))
+  );
+}
