@@ -3,7 +3,7 @@
 
 import { MemoryServer, type Step } from "../../src/stores/memory/server.ts";
 import { CLAIM_MS } from "../../src/stores/memory/guarantees.ts";
-import { claimFor } from "../../src/stores/shared/ledger.ts";
+import { claimFor } from "../../src/stores/shared/rows.ts";
 import type { HolderRow } from "../../src/stores/shared/record.ts";
 import type { HistoryEvent } from "../history.ts";
 import type { Timeline } from "./timeline.ts";

@@ -23,10 +23,11 @@ import type {
 import { EndedIds } from "../shared/ended-ids.ts";
 import type { LedgerGrant } from "../shared/ledger.ts";
 import { holderInfo, type KeyRecord, lockInfo } from "../shared/record.ts";
+import { heartbeatFor } from "../shared/rows.ts";
 import { aheadOf, againMs } from "./ahead.ts";
 import { findings } from "./check.ts";
 import { closedError } from "./errors.ts";
-import { HEARTBEAT_MS, localGuarantees } from "./guarantees.ts";
+import { CLAIM_MS, HEARTBEAT_MS, localGuarantees } from "./guarantees.ts";
 import { keysIn } from "./listing.ts";
 import type { Message } from "./mailbox.ts";
 import { type Decide } from "./steps.ts";
@@ -77,11 +78,13 @@ export class LocalOpenStore implements OpenStore<null> {
       if (!("busy" in decided)) return decided;
       const records = request.keys.map(record);
       if (this.#wakes.has(id)) ahead = aheadOf(records, id, session.process.id, session.peers);
-      return { busy: { holders: this.#holders(records), againMs: HEARTBEAT_MS } };
+      return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
     });
     if (!("busy" in answer) || !this.#wakes.has(id)) return answer;
     session.links.watch(id, ahead);
-    return { busy: { ...answer.busy, againMs: againMs(ahead, session.links) } };
+    return {
+      busy: { ...answer.busy, againMs: Math.min(answer.busy.againMs, againMs(ahead, session.links)) },
+    };
   }
 
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {

@@ -15,8 +15,9 @@ import type {
   RevokeOptions,
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import { heartbeatFor, Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
+import { Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../shared/record.ts";
+import { heartbeatFor } from "../shared/rows.ts";
 import { CLAIM_MS } from "./guarantees.ts";
 
 /** Fences outlive the record for this long; by then the wall clock has passed them. */

@@ -9,8 +9,9 @@
 //    stops the line: no reader overtakes a waiting writer, no small request a large one, so nobody starves.
 // 4. A waiter that was chosen while it slept holds for its claim window only, counted from its last heartbeat.
 
-import type { Mode, Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
+import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
+import { claimFor, fits, holder, holds, newHolder, newWaiter, unseat } from "./rows.ts";
 
 /** What one step knows of its surroundings. */
 export interface Moment {
@@ -48,23 +49,10 @@ export type LedgerAnswer =
   | { readonly conflict: { readonly key: string; readonly limit: number } }
   | { readonly ended: true };
 
-/** No claim is shorter than this, whatever the ttl: a waiter has to hear of its luck and answer. */
-const SHORTEST_CLAIM_MS = 200;
-const BEATS_PER_CLAIM = 4;
 /** A waiter whose last heartbeat is older than half its claim window could not use the rest of it: it is passed over. */
 const FRESH_SHARE = 0.5;
 /** One that has been silent for so many claim windows has lost its place. */
 const FORGOTTEN_CLAIMS = 5;
-
-/** For how long a waiter is kept the key that it was chosen for. Not longer than its ttl, so that its death costs no more than a holder's. */
-export function claimFor(claimMs: number, ttlMs: number): number {
-  return Math.min(claimMs, Math.max(SHORTEST_CLAIM_MS, ttlMs));
-}
-
-/** How often a waiter has to be seen. */
-export function heartbeatFor(claimMs: number, ttlMs: number): number {
-  return claimFor(claimMs, ttlMs) / BEATS_PER_CLAIM;
-}
 
 export class Ledger {
   readonly #moment: Moment;
@@ -228,22 +216,7 @@ export class Ledger {
       return;
     }
     record.limit = request.limit;
-    record.line.push({
-      id: request.id,
-      proc: self,
-      seq: request.seq,
-      seen: nowMs,
-      since: nowMs,
-      mode: request.mode,
-      permits: request.permits,
-      limit: request.limit,
-      ttlMs: request.ttlMs,
-      graceMs: request.graceMs,
-      keepMs: request.keepMs,
-      label: request.label,
-      actor: request.actor,
-      ...(request.keys.length > 1 ? { keys: request.keys } : {}),
-    });
+    record.line.push(newWaiter(request, self, nowMs));
   }
 
   #settle(record: KeyRecord): void {
@@ -289,20 +262,7 @@ export class Ledger {
       unseat(record, waiter.id);
       record.last = fence + room;
       record.limit = waiter.limit;
-      record.holders.push({
-        id: waiter.id,
-        proc: waiter.proc,
-        mode: waiter.mode,
-        permits: waiter.permits,
-        label: waiter.label,
-        actor: waiter.actor,
-        fence,
-        room,
-        used: fence,
-        since: nowMs,
-        until: waiter.seen + claimMs + waiter.graceMs,
-        keepUntil: waiter.keepMs === 0 ? 0 : nowMs + waiter.keepMs,
-      });
+      record.holders.push(newHolder(waiter, { fence, room, nowMs, claimMs }));
       return fence;
     });
     const grant: LedgerGrant = { fences, room, validMs: claimMs, anchor: waiter.seq };
@@ -326,31 +286,4 @@ export class Ledger {
       },
     };
   }
-}
-
-function holder(record: KeyRecord, id: string): HolderRow | undefined {
-  return record.holders.find((row) => row.id === id);
-}
-
-function holds(records: readonly KeyRecord[], id: string): boolean {
-  return records.every((record) => holder(record, id) !== undefined);
-}
-
-function unseat(record: KeyRecord, id: string): void {
-  const at = record.line.findIndex((row) => row.id === id);
-  if (at !== -1) record.line.splice(at, 1);
-}
-
-/** Whether the waiter may hold beside those who hold now. */
-function fits(
-  record: KeyRecord,
-  waiter: { readonly mode: Mode; readonly permits: number; readonly limit: number },
-): boolean {
-  if (record.holders.length === 0) return true;
-  if (waiter.limit > 1) return sum(record.holders) + waiter.permits <= waiter.limit;
-  return waiter.mode === "shared" && record.holders.every((row) => row.mode === "shared");
-}
-
-function sum(holders: readonly HolderRow[]): number {
-  return holders.reduce((total, row) => total + row.permits, 0);
 }
