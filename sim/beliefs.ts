@@ -37,7 +37,7 @@ function read(history: History): Belief[] {
       open.set(event.lease, belief);
       const own = byClient.get(event.client) ?? new Set();
       byClient.set(event.client, own.add(belief));
-    } else if (event.type === "renewed") {
+    } else if (event.type === "renewed" || event.type === "believes") {
       const belief = open.get(event.lease);
       if (belief === undefined) continue;
       belief.windowEnd = event.at + (event.remainingMs ?? 0);

@@ -37,11 +37,12 @@ export interface Refused {
 }
 
 export interface LeaseStep {
-  readonly type: "renewed" | "letting-go" | "released" | "lost";
+  /** `believes` is a look at the lease in between, when something may have changed what it believes. */
+  readonly type: "renewed" | "believes" | "letting-go" | "released" | "lost";
   readonly at: number;
   readonly client: string;
   readonly lease: string;
-  /** Of `renewed`. */
+  /** Of `renewed` and `believes`. */
   readonly remainingMs?: number;
   /** Of `released`: what release() answered; null when it rejected. */
   readonly answer?: boolean | null;
@@ -58,6 +59,8 @@ export interface Touched {
   readonly fence: string;
   readonly guarded: boolean;
   readonly accepted: boolean;
+  /** A write, not only a read. */
+  readonly write: boolean;
   /** What the register held before and after; a write adds one to what its client has read. */
   readonly before: number;
   readonly after: number;
@@ -119,6 +122,8 @@ export interface RunContext {
   freeAfterCrashMs(ttlMs: number): number;
   /** What this run's clock and scheduling may blur, in ms. */
   readonly slackMs: number;
+  /** How long it may take until an id that is over is abandoned, once the store can be reached. */
+  readonly abandonMs: number;
   /** One call's timeout, given the ttl. */
   callTimeoutMs(ttlMs: number): number;
 }

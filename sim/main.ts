@@ -47,8 +47,13 @@ async function many(seed: number, runs: number): Promise<void> {
   if (!found.failed) return;
   console.log(`FAILED at run ${found.numRuns}; shrinking for at most ${SHRINK_MS / 1_000} s`);
   const path = found.counterexamplePath as string;
-  const outcome = await fc.check(property, { seed, path, numRuns: runs, interruptAfterTimeLimit: SHRINK_MS });
-  const settings = (outcome.counterexample ?? found.counterexample)?.[0] as SimSettings;
+  const outcome = await fc.check(property, {
+    seed,
+    path,
+    numRuns: runs,
+    plugins: [fc.interruptAfterTimeLimit(SHRINK_MS)],
+  });
+  const [settings] = (outcome.counterexample ?? found.counterexample) as [SimSettings];
   console.log(`\nshrunk ${outcome.numShrinks} times to:\n${JSON.stringify(settings)}`);
   await one(settings);
   if (values.keep) keep(settings);
@@ -56,7 +61,8 @@ async function many(seed: number, runs: number): Promise<void> {
 }
 
 async function one(settings: SimSettings): Promise<void> {
-  const { history, violations, hash } = await run(settings);
+  const result = await run(settings);
+  const { history, violations } = result;
   const first = violations[0];
   if (first !== undefined) {
     const near = history.events.filter((event) => event.at > first.at - 1_500 && event.at <= first.at + 1);
@@ -66,7 +72,7 @@ async function one(settings: SimSettings): Promise<void> {
     console.log(`${promise} (${checker}) at ${at.toFixed(1)}: ${what}`);
   }
   console.log(
-    `trace ${hash()}, ${violations.length} violations; repeat with --settings '${JSON.stringify(settings)}'`,
+    `trace ${result.hash()}, ${violations.length} violations; repeat with --settings '${JSON.stringify(settings)}'`,
   );
   if (violations.length > 0) process.exitCode = 1;
 }

@@ -102,6 +102,8 @@ class World {
         claimMs: simGuarantees.claimMs,
         freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs),
         slackMs: 10,
+        // The longest pause between two tries, with jitter, and two calls that were under way when the faults stopped.
+        abandonMs: 5_000 * 1.25 + 2 * callTimeoutMs(this.#settings.ttlMs),
         callTimeoutMs,
       },
     };
@@ -128,8 +130,9 @@ class World {
     this.#events.push({ type: "fault", at, what: `${fault.kind} ${fault.ms} ms ${name}` });
     switch (fault.kind) {
       case "pause":
-      case "stall":
         return this.#stop(client, fault.ms);
+      case "stall":
+        return client.stall(fault.ms);
       case "crash":
         return this.#crash(client);
       case "cut":
@@ -148,7 +151,8 @@ class World {
       case "server-clock":
         return this.#server.jump(fault.ms * 2);
       case "client-wall":
-        return client.process.jumpWall(fault.client % 2 === 0 ? fault.ms : -fault.ms);
+        client.process.jumpWall(fault.client % 2 === 0 ? fault.ms : -fault.ms);
+        return client.look();
       case "lose-pushes":
         this.#switchboard.pushes.lost = true;
         this.timeline.after(fault.ms, () => (this.#switchboard.pushes.lost = false));
@@ -189,7 +193,7 @@ class World {
     const probe = this.#client("probe");
     for (let i = 0; i < this.#settings.keys; i += 1) void probe.probe([`k${i}`], this.#settings.ttlMs);
     // Two generations of the longest lease (an extension is of 2 s), the longest wait, and room for the line to empty.
-    await this.timeline.run(this.timeline.now + 15_000);
+    await this.timeline.run(this.timeline.now + 15_000 + 2 * this.#settings.ttlMs);
   }
 
   /** Everybody closes; when every lease must be over nothing may be left (P16). */
@@ -204,7 +208,7 @@ class World {
         .close()
         .then(() => this.#events.push({ type: "closed", at: at(), client: client.name }));
     }
-    await this.timeline.run(at() + 10_000);
+    await this.timeline.run(at() + 10_000 + 2 * this.#settings.ttlMs);
     for (const client of this.#clients) {
       if (client.process.timers > 0) left(`${client.name} has ${client.process.timers} timers left`);
       for (const cause of client.process.warnings) left(`${client.name} warned: ${String(cause)}`);

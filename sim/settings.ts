@@ -79,7 +79,7 @@ export const settingsArbitrary: fc.Arbitrary<SimSettings> = fc.record({
   keys: fc.integer({ min: 1, max: 2 }),
   lengthMs: fc.integer({ min: 500, max: 4_000 }),
   handoffMs: fc.constantFrom(0, 10, 100),
-  ttlMs: fc.constantFrom(200, 600, 1_500),
+  ttlMs: fc.constantFrom(200, 200, 600, 600, 1_500, 20_000),
   kinds: fc.constantFrom(
     "locks" as const,
     "locks" as const,

@@ -7,6 +7,7 @@ export const fences: Checker = (history) => {
   const byKey = new Map<string, { fence: bigint; asked: number; granted: number; lease: string }[]>();
   for (const belief of beliefs(history)) {
     belief.ask.keys.forEach((key, i) => {
+      if (belief.fences[i] === undefined) return;
       const grant = {
         fence: BigInt(belief.fences[i] as string),
         asked: belief.ask.at,

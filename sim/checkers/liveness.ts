@@ -11,8 +11,12 @@ export const recovery: Checker = (history) => {
   const { context } = history;
   const outcomes = new Map(ofType(history, "granted", "refused").map((event) => [event.ask, event]));
   const longestTtl = ofType(history, "ask").reduce((ttl, ask) => Math.max(ttl, ask.ttlMs), 0);
-  const boundMs =
-    context.freeAfterCrashMs(longestTtl) + context.claimMs + 2 * context.pollMs + context.slackMs;
+  // Nobody crashed: then nothing has to run out, because whatever is over was abandoned.
+  const crashed = history.events.some((event) => event.type === "crashed");
+  const expiryMs = context.freeAfterCrashMs(longestTtl);
+  const freeMs = crashed ? expiryMs : Math.min(expiryMs, context.abandonMs);
+  const callMs = context.callTimeoutMs(longestTtl);
+  const boundMs = freeMs + callMs + context.claimMs + 2 * context.pollMs + context.slackMs;
   for (const ask of ofType(history, "ask")) {
     if (!ask.client.startsWith("probe")) continue;
     const outcome = outcomes.get(ask.ask);
@@ -55,8 +59,10 @@ function coveredMs(
 
 /** P11: between two events in which the key was free and somebody live waited, no more than a poll bound may pass. */
 export const wakeUp: Checker = (history) => {
-  const healedAt = ofType(history, "healed")[0]?.at;
-  if (healedAt === undefined || history.context.forgetful) return [];
+  const healed = ofType(history, "healed")[0]?.at;
+  if (healed === undefined || history.context.forgetful) return [];
+  // A call that was lost before the healing is known to be lost one timeout later.
+  const healedAt = healed + history.context.callTimeoutMs(Number.POSITIVE_INFINITY);
   const violations: Violation[] = [];
   const { pollMs, slackMs, claimMs } = history.context;
   const freeSince = new Map<string, number>();

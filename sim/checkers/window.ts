@@ -15,7 +15,7 @@ export const windowHonesty: Checker = (history) => {
   const { slackMs, forgetful } = history.context;
   for (const event of history.events) {
     if (event.type === "store-holds") kept.set(event.key, [...(kept.get(event.key) ?? []), event]);
-    if (event.type !== "granted" && event.type !== "renewed") continue;
+    if (event.type !== "granted" && event.type !== "renewed" && event.type !== "believes") continue;
     const remaining = event.remainingMs ?? 0;
     const ttlMs = ttlOf.get(event.lease) ?? Number.POSITIVE_INFINITY;
     if (event.type === "granted" && remaining > Math.max(ttlMs, SHORTEST_CLAIM_MS) + slackMs) {

@@ -35,6 +35,8 @@ export class SimClient {
   readonly locks: HoldfastLocks;
   readonly #deps: ClientDeps;
   readonly #random: Random;
+  readonly #leases = new Set<Lease>();
+  #stallMs = 0;
   #asks = 0;
   #running = 0;
 
@@ -85,12 +87,40 @@ export class SimClient {
     if (lease !== null) await this.#letGo(lease);
   }
 
+  /** What its leases say now. */
+  look(): void {
+    const { record, timeline } = this.#deps;
+    if (this.process.state !== "running") return;
+    for (const lease of this.#leases) {
+      const remainingMs = lease.remaining / this.process.rate;
+      if (remainingMs > 0)
+        record({ type: "believes", at: timeline.now, client: this.name, lease: nameOf(lease), remainingMs });
+    }
+  }
+
+  /** The next section of this client ends with a computation that blocks the event loop for so long. */
+  stall(ms: number): void {
+    this.#stallMs = ms;
+  }
+
+  async #block(): Promise<void> {
+    const ms = this.#stallMs;
+    this.#stallMs = 0;
+    if (ms === 0 || this.process.state !== "running") return;
+    const mark = (type: "paused" | "resumed"): void =>
+      this.#deps.record({ type, at: this.#deps.timeline.now, client: this.name });
+    mark("paused");
+    await new Promise<void>((resolve) => this.process.pause(ms, resolve));
+    mark("resumed");
+  }
+
   async #task(): Promise<void> {
     await this.#sleep(this.#random.between(0, 100));
     while (this.#deps.timeline.now < this.#deps.endMs) {
       const lease = await this.#acquire(this.#plan());
       if (lease !== null) {
         await this.#work(lease);
+        await this.#block();
         await this.#letGo(lease);
       }
       if (this.#random.chance(0.5)) await this.#sleep(this.#random.between(0, 60));
@@ -149,6 +179,7 @@ export class SimClient {
         fences,
         remainingMs,
       });
+      this.#leases.add(lease);
       return lease;
     } catch (error) {
       if (!LockError.is(error)) throw error;
@@ -201,7 +232,9 @@ export class SimClient {
   async #letGo(lease: Lease): Promise<void> {
     const { record, timeline } = this.#deps;
     const name = nameOf(lease);
-    if (lease.held) record({ type: "letting-go", at: timeline.now, client: this.name, lease: name });
+    this.#leases.delete(lease);
+    // Without a look at `held` first: most users do not look either.
+    record({ type: "letting-go", at: timeline.now, client: this.name, lease: name });
     const answer = await lease.release().catch(() => null);
     record({ type: "released", at: timeline.now, client: this.name, lease: name, answer });
   }

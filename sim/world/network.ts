@@ -38,7 +38,7 @@ export class Network {
   cut(from: string, to: string, ms: number): void {
     const link = `${from}>${to}`;
     this.#cut.set(link, (this.#cut.get(link) ?? 0) + 1);
-    this.#timeline.after(ms, () => this.#cut.set(link, (this.#cut.get(link) ?? 1) - 1));
+    this.#timeline.after(ms, () => this.#cut.set(link, Math.max(0, (this.#cut.get(link) ?? 1) - 1)));
   }
 
   heal(): void {

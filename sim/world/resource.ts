@@ -42,6 +42,7 @@ export class Resource {
       fence: String(fence),
       guarded,
       accepted,
+      write: write !== null,
       before,
       after,
     });

@@ -66,7 +66,7 @@ export interface Request {
   readonly keepMs: number;
   readonly label: string;
   readonly actor: string;
-  /** false: no place in line, whatever the answer. */
+  /** false: no place in line, whatever the answer, and no effect if it arrives again after a "busy". */
   readonly queue: boolean;
 }
 
@@ -83,7 +83,10 @@ export interface Io {
 export interface Grant<Cookie = unknown> {
   /** One per key, in the order of `request.keys`. */
   readonly fences: readonly bigint[];
-  /** How many numbers that follow each fence belong to this grant too, for hand-offs inside the process. 0 for shared locks and semaphores. */
+  /**
+   * How many numbers that follow each fence belong to this grant too, for hand-offs inside the process; core uses one
+   * of them, and at most one more per microsecond since the grant. 0 for shared locks and semaphores.
+   */
   readonly fenceRoom: number;
   /** Validity, counted from the moment when the send numbered `anchor` left. */
   readonly validMs: number;

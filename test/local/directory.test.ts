@@ -43,10 +43,11 @@ afterEach(() => {
 });
 
 function unsafe(text: RegExp): object {
-  return expect.objectContaining({
+  const matcher: unknown = expect.objectContaining({
     code: "ERR_STORE_UNSAFE",
     message: expect.stringMatching(text) as string,
   });
+  return matcher as object;
 }
 
 describe("the default directory", () => {

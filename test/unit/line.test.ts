@@ -36,7 +36,7 @@ test("a hand-off inside the process makes no call to the store and has a larger 
   const mine = locks();
   const first = await mine.acquire("k");
   const second = mine.acquire("k");
-  await system.settle();
+  await system.advance(1);
   const before = door.calls.length;
   await first.release();
   const lease = await second;
@@ -346,4 +346,32 @@ test("a signal that outlives many waits is left without listeners", async () => 
   }) as typeof signal.removeEventListener;
   for (let i = 0; i < 100; i += 1) await mine.using("k", { signal }, () => {});
   expect(listeners).toBe(0);
+});
+
+test("a reader does not take over a turn that may have been granted before it asked (P3)", async () => {
+  const { system, door, locks, others } = world();
+  const mine = locks();
+  door.faults.set("attempt", "lose-reply");
+  const first = mine.acquire("k", { mode: "shared", wait: 100 });
+  first.catch(() => {});
+  await system.advance(50);
+  const theirs = await others().acquire("k", { mode: "shared" });
+  const second = mine.acquire("k", { mode: "shared", wait: "10s" });
+  await system.advance(2_500);
+  door.faults.clear();
+  const lease = await within(system, 5_000, second);
+  expect(lease.fence).toBeGreaterThan(theirs.fence);
+});
+
+test("a lease that was extended is not handed on to a task that asked for less", async () => {
+  const { system, door, locks } = world();
+  const mine = locks({ handoff: "1s" });
+  const first = await mine.acquire("k", { ttl: "1s" });
+  await first.extend("1m");
+  const second = mine.acquire("k", { ttl: "1s" });
+  await system.settle();
+  await first.release();
+  const lease = await within(system, 500, second);
+  expect(door.count("release")).toBe(1);
+  expect(lease.remaining).toBeLessThanOrEqual(1_000);
 });

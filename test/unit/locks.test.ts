@@ -7,6 +7,8 @@ import {
   StaleFenceError,
   UnsupportedError,
 } from "../../src/core/errors.ts";
+import { createLocks } from "../../src/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
 import { refusal, within, world } from "./world.ts";
 
 test("using returns what the callback returned and has released by then", async () => {
@@ -225,4 +227,16 @@ test("LockError.is knows an error of another copy of the package", async () => {
   const foreign = Object.assign(new Error("x"), { [Symbol.for("holdfast.LockError")]: true });
   expect(LockError.is(foreign)).toBe(true);
   expect(LockError.is(new Error("x"))).toBe(false);
+});
+
+test("a process that does nothing but lock and unlock still lets its timers run", async () => {
+  const locks = createLocks(memory());
+  let rang = false;
+  setTimeout(() => {
+    rang = true;
+  }, 20);
+  const since = performance.now();
+  while (!rang && performance.now() - since < 5_000) await locks.using("k", () => {});
+  expect(rang).toBe(true);
+  await locks.close();
 });

@@ -22,9 +22,7 @@ const SHARED = { shared: true };
 /** Loads the native addon: not before a store is opened. */
 export function loadKernelLock(platform: string = process.platform): KernelLock {
   if (platform !== "linux") {
-    throw new UnsupportedError(
-      `the local store needs Linux (this is ${platform}): name another store, such as redis:// or postgres://`,
-    );
+    throw new UnsupportedError(`the local store needs Linux (this is ${platform}): name another store`);
   }
   const addon = load();
   return {

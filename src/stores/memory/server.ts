@@ -59,6 +59,8 @@ export class MemoryServer {
       const answer = ledger.attempt(request);
       if ("granted" in answer) return { granted: toGrant(answer.granted) };
       if (!("busy" in answer)) return answer;
+      // Nobody will ask again with this id: should the network deliver the same attempt twice, it must not be granted.
+      if (!request.queue) this.#ended.add(request.id, this.#surroundings.monoMs());
       const nowMs = this.#surroundings.monoMs();
       const holders = request.keys.flatMap((key) => this.#record(client, key).holders);
       return {

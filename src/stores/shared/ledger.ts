@@ -11,7 +11,7 @@
 
 import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
-import { claimFor, fits, holder, holds, newHolder, newWaiter, unseat } from "./rows.ts";
+import { claimFor, fits, holder, holds, mostUsed, newHolder, newWaiter, unseat } from "./rows.ts";
 
 /** What one step knows of its surroundings. */
 export interface Moment {
@@ -114,10 +114,7 @@ export class Ledger {
     const held = holds(records, id);
     records.forEach((record, i) => {
       const row = holder(record, id);
-      if (row !== undefined && record.last === row.fence + row.room) {
-        record.last = Math.min(record.last, Math.max(row.fence, used[i] ?? record.last));
-      }
-      if (row !== undefined) this.#let(record, row);
+      if (row !== undefined) this.#let(record, row, used[i]);
     });
     for (const record of records) this.#settle(record);
     return held;
@@ -195,7 +192,10 @@ export class Ledger {
   }
 
   /** Takes a holder out, or leaves its shadow where the key must stay taken. */
-  #let(record: KeyRecord, row: HolderRow): void {
+  #let(record: KeyRecord, row: HolderRow, used: number = mostUsed(row, this.#moment.nowMs)): void {
+    // Unless others were granted since: what the holder cannot have used returns to the key, so that fences do not run
+    // ahead of the clock and grow even when the record is lost (P3).
+    if (record.last === row.fence + row.room) record.last = Math.min(record.last, Math.max(row.fence, used));
     if (row.proc !== "" && row.keepUntil > this.#moment.nowMs) {
       row.id = "";
       row.proc = "";

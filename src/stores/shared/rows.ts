@@ -57,6 +57,11 @@ export function holds(records: readonly KeyRecord[], id: string): boolean {
   return records.every((record) => holder(record, id) !== undefined);
 }
 
+/** The largest fence that a holder can have used by now: it passes its lease on once, and at most once more per microsecond. */
+export function mostUsed(row: HolderRow, nowMs: number): number {
+  return row.fence + Math.min(row.room, 1 + Math.ceil((nowMs - row.since) * 1_000));
+}
+
 export function unseat(record: KeyRecord, id: string): void {
   const at = record.line.findIndex((row) => row.id === id);
   if (at !== -1) record.line.splice(at, 1);

@@ -102,12 +102,7 @@ export const nameCases: readonly ContractCase[] = [
     level: "contract",
     needs: [],
     async run(ctx) {
-      const names = [
-        ctx.namespace,
-        `${ctx.namespace}.`,
-        `${ctx.namespace}-x`,
-        `${ctx.namespace.slice(0, -1)}`,
-      ];
+      const names = [ctx.namespace, `${ctx.namespace}.`, `${ctx.namespace}-x`, ctx.namespace.slice(0, -1)];
       const key = ctx.key();
       for (const name of names) {
         const store = await ctx.open(name);

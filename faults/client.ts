@@ -1,0 +1,84 @@
+// A client process of a run: a few tasks over one store, at the mercy of its parent. It must never tidy up its own history:
+// what it writes down is what it believed at that moment. After `finish` it must end by itself (P16).
+
+import { createLocks } from "../src/index.ts";
+import { Random } from "../sim/world/random.ts";
+import { BeliefsBook } from "./client/beliefs-book.ts";
+import { cheating } from "./client/cheats.ts";
+import { LoopWatch } from "./client/loop-watch.ts";
+import { probePlans } from "./client/plan.ts";
+import { ResourceLink } from "./client/resource-link.ts";
+import { Worker } from "./client/worker.ts";
+import { Journal, nowMs } from "./journal.ts";
+import type { ClientSetup, FromClient, ToClient } from "./settings.ts";
+
+const setup = JSON.parse(process.argv[2] ?? "") as ClientSetup;
+const { name } = setup;
+const say = (message: FromClient): void => {
+  if (process.connected) process.send?.(message);
+};
+const journal = new Journal(setup.folder, name);
+const real = createLocks(setup.url);
+// Opens the store, so that no ask has to pay for that.
+await real.check();
+const locks = cheating(setup.cheat, real);
+const resource = await ResourceLink.open(setup.resource);
+const random = new Random(setup.seed).fork(name);
+const finish = new AbortController();
+const book = new BeliefsBook(name, journal, (leases) => {
+  say({ say: "holding", leases });
+  if (leases > 0) blockNow();
+});
+const worker = new Worker({ name, locks, journal, book, resource, random, finish: finish.signal });
+const watch = new LoopWatch(name, journal, () => book.look());
+let tasks: readonly Promise<void>[] = [];
+let block: { readonly ms: number; readonly busy: boolean } | null = null;
+
+locks.on("renewed", (event) => book.renewed(`${event.key}@${event.fence}`));
+
+/** At the next moment at which something is held; the event loop then stands still. */
+function blockNow(): void {
+  if (block === null || book.size === 0) return;
+  const { ms, busy } = block;
+  block = null;
+  setImmediate(() => {
+    const untilMs = nowMs() + ms;
+    journal.write({ type: "paused", at: nowMs(), client: name });
+    if (busy) while (nowMs() < untilMs);
+    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    journal.write({ type: "resumed", at: nowMs(), client: name });
+  });
+}
+
+/** Every other client closes with its leases in hand and its waits under way. */
+async function close(): Promise<void> {
+  const abrupt = random.chance(0.5) && !setup.probe;
+  if (!abrupt) {
+    finish.abort();
+    await Promise.all(tasks);
+  }
+  book.lettingGoOfAll();
+  await locks.close();
+  finish.abort();
+  await Promise.all(tasks);
+  journal.write({ type: "closed", at: nowMs(), client: name });
+  watch.stop();
+  resource.close();
+  process.disconnect();
+}
+
+process.on("message", (message: ToClient) => {
+  if (message.do === "finish") void close();
+  else if (message.do === "block") {
+    block = message;
+    blockNow();
+  } else if (setup.probe) {
+    tasks = probePlans().map((plan) => worker.once(plan));
+    void Promise.all(tasks).then(() => close());
+  } else tasks = Array.from({ length: setup.tasks }, () => worker.task());
+});
+process.on("disconnect", () => {
+  // The parent is gone: nobody is left to tell.
+  if (!finish.signal.aborted) process.exit(1);
+});
+say({ say: "ready" });

@@ -1,0 +1,104 @@
+// The tasks of one client: they ask, work on the registers, renew and let go as users do, and write down every step.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { LockError, type Locks } from "../../src/index.ts";
+import type { Random } from "../../sim/world/random.ts";
+import { type Journal, nowMs } from "../journal.ts";
+import type { BeliefsBook, ClientLease } from "./beliefs-book.ts";
+import { type Plan, plan } from "./plan.ts";
+import type { ResourceLink } from "./resource-link.ts";
+
+/** What a client uses of `Locks`; a planted defect stands in its place. */
+export interface ClientLocks extends Pick<Locks, "on" | "close"> {
+  acquire(keys: readonly string[], options: Plan["options"] & { signal: AbortSignal }): Promise<ClientLease>;
+  tryAcquire(keys: readonly string[], options: Plan["options"]): Promise<ClientLease | null>;
+}
+
+export interface WorkerDeps {
+  readonly name: string;
+  readonly locks: ClientLocks;
+  readonly journal: Journal;
+  readonly book: BeliefsBook;
+  readonly resource: ResourceLink;
+  readonly random: Random;
+  /** Aborts when tasks are to end. */
+  readonly finish: AbortSignal;
+}
+
+export class Worker {
+  readonly #deps: WorkerDeps;
+  #asks = 0;
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+  }
+
+  async task(): Promise<void> {
+    const { random, finish } = this.#deps;
+    while (!finish.aborted) {
+      await this.once(plan(random));
+      await this.#sleep(random.between(0, 25));
+    }
+  }
+
+  async once(planned: Plan): Promise<void> {
+    const lease = await this.#acquire(planned);
+    if (lease === null) return;
+    await this.#work(lease, planned);
+    this.#deps.book.lettingGo(lease);
+    this.#deps.book.released(lease, await lease.release().catch(() => null));
+  }
+
+  async #acquire({ keys, options, tries }: Plan): Promise<ClientLease | null> {
+    const { name: client, journal, book, locks, finish } = this.#deps;
+    this.#asks += 1;
+    const ask = `${client}/${this.#asks}`;
+    const { mode = "exclusive", limit = 1, permits = 1, ttl: ttlMs } = options;
+    const waitMs = tries ? 0 : options.wait;
+    journal.write({ type: "ask", at: nowMs(), client, ask, keys, mode, permits, limit, ttlMs, waitMs });
+    try {
+      const lease = tries
+        ? await locks.tryAcquire(keys, options)
+        : await locks.acquire(keys, { ...options, signal: finish });
+      if (lease === null) journal.write({ type: "refused", at: nowMs(), client, ask, code: "busy" });
+      else if (book.granted(ask, keys, lease)) return lease;
+    } catch (error) {
+      const at = nowMs();
+      const code = LockError.is(error) ? error.code : "unnamed";
+      if (code === "unnamed")
+        journal.write({ type: "unnamed-error", at, client, what: `${ask}: ${String(error)}` });
+      journal.write({ type: "refused", at, client, ask, code });
+    }
+    return null;
+  }
+
+  async #work(lease: ClientLease, { holdMs, touches, options }: Plan): Promise<void> {
+    const { random } = this.#deps;
+    if (touches && lease.held) await this.#add(lease);
+    if (random.chance(0.1)) await lease.extend(options.ttl).catch(ignore);
+    if (random.chance(0.1)) await lease.verify().catch(ignore);
+    await this.#sleep(holdMs, lease.signal);
+  }
+
+  /** Reads, thinks and writes one more. Half of the writes trust the check before the read, as careless users do. */
+  async #add(lease: ClientLease): Promise<void> {
+    const { random, resource, name: client } = this.#deps;
+    const { key } = lease;
+    const touch = { client, key, fence: String(lease.fenceOf(key)), guarded: random.chance(0.7) };
+    const careless = random.chance(0.5);
+    const read = await resource.touch({ ...touch, write: null });
+    await this.#sleep(random.next() * random.pick([20, 20, 20, 400]));
+    if (read !== null && (careless || lease.held)) await resource.touch({ ...touch, write: read + 1 });
+  }
+
+  /** Ends early when the client is to finish or the lease is lost. */
+  async #sleep(ms: number, lost?: AbortSignal): Promise<void> {
+    const { finish } = this.#deps;
+    const signal = lost === undefined ? finish : AbortSignal.any([finish, lost]);
+    await sleep(ms, undefined, { signal }).catch(ignore);
+  }
+}
+
+function ignore(): void {
+  // A sleep that was cut short, or an extension that failed: the lease itself knows.
+}

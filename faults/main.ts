@@ -1,0 +1,86 @@
+// `npm run faults -- --store local --fault pause --seconds 20 --seed N`: real processes under one kind of fault, judged
+// afterwards. `--all` runs every fault that the store can meet, `--report` writes docs/evidence.md from the results.
+
+import { parseArgs } from "node:util";
+import { plugins } from "./plugins/index.ts";
+import { writePage, writeResult } from "./results.ts";
+import { run } from "./run.ts";
+import { type Cheat, CHEATS, DEFAULTS, type RunSettings } from "./settings.ts";
+
+const SHOWN = 10;
+/** Faults that need no server. */
+const CLIENT_FAULTS = ["none", "kill", "pause", "blocked-loop", "client-wall-clock"] as const;
+
+const { values } = parseArgs({
+  options: {
+    store: { type: "string", default: DEFAULTS.store },
+    fault: { type: "string", default: DEFAULTS.fault },
+    seconds: { type: "string", default: String(DEFAULTS.seconds) },
+    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+    clients: { type: "string", default: String(DEFAULTS.clients) },
+    tasks: { type: "string", default: String(DEFAULTS.tasks) },
+    cheat: { type: "string" },
+    all: { type: "boolean", default: false },
+    report: { type: "boolean", default: false },
+    "no-result": { type: "boolean", default: false },
+  },
+});
+
+try {
+  if (values.report) writePage();
+  else for (const fault of values.all ? CLIENT_FAULTS : [values.fault]) await one(fault);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
+
+async function one(fault: string): Promise<void> {
+  const settings = settingsFor(fault);
+  const { store, seconds, seed, clients, tasks, cheats } = settings;
+  console.log(
+    `faults: store ${store}, fault ${fault}, ${seconds} s, seed ${seed}, ${clients} clients of ${tasks} tasks`,
+  );
+  const { figures, violations, kept } = await run(settings, (line) => console.log(`  ${line}`));
+  for (const { promise, checker, at, what } of violations.slice(0, SHOWN)) {
+    console.log(`${promise} (${checker}) at ${at.toFixed(1)}: ${what}`);
+  }
+  console.log(
+    [
+      `${figures.grants} grants, ${figures.losses} losses (${figures.killedHolders} killed holders)`,
+      `${figures.refusals} refusals, ${figures.overlaps} overlaps, ${figures.fenceErrors} fence errors`,
+      `${figures.violations} violations, ${figures.staleWritesRefused} stale writes refused by the guard`,
+      `${figures.lostUpdatesWithoutGuard} lost updates without it, longest recovery ${figures.longestRecoveryMs} ms`,
+      `longest event-loop delay ${figures.longestLoopDelayMs} ms`,
+    ].join(", "),
+  );
+  if (kept !== null) {
+    console.log(`FAILED; the histories are in ${kept}`);
+    process.exitCode = 1;
+  } else if (cheats.length === 0 && !values["no-result"]) writeResult(settings, figures);
+}
+
+function settingsFor(fault: string): RunSettings {
+  if (plugins[fault] === undefined) {
+    throw new Error(`there is no fault ${fault}: there are ${Object.keys(plugins).join(", ")}`);
+  }
+  return {
+    store: values.store,
+    fault,
+    seed: count("seed", values.seed),
+    seconds: count("seconds", values.seconds),
+    clients: count("clients", values.clients),
+    tasks: count("tasks", values.tasks),
+    cheats: (values.cheat?.split(",") ?? []).map(cheatNamed),
+  };
+}
+
+function count(name: string, text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new Error(`--${name} is ${JSON.stringify(text)}: it is a whole number`);
+}
+
+function cheatNamed(name: string): Cheat {
+  const cheat = CHEATS.find((one) => one === name);
+  if (cheat !== undefined) return cheat;
+  throw new Error(`there is no cheat ${name}: there are ${CHEATS.join(", ")}`);
+}

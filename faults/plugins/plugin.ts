@@ -1,0 +1,27 @@
+// What a fault is: a few verbs that the nemesis calls. A plug-in acts through the crew and the target only, and after
+// `stop` everything that it has done must be undone.
+
+import type { Random } from "../../sim/world/random.ts";
+import type { Crew } from "../crew.ts";
+import type { Target } from "../target.ts";
+
+export interface Run {
+  readonly crew: Crew;
+  readonly target: Target;
+  /** For files that go away with the run. */
+  readonly folder: string;
+  /** Writes down that something was done. */
+  mark(what: string): void;
+}
+
+export interface Plugin {
+  readonly name: string;
+  /** Shortest and longest time between two strikes. */
+  readonly everyMs: readonly [number, number];
+  /** Before the first client is started. Throws when this fault is not possible here. */
+  start(run: Run): Promise<void>;
+  strike(run: Run, random: Random): Promise<void>;
+  stop(run: Run): Promise<void>;
+}
+
+export const nothing = (): Promise<void> => Promise.resolve();

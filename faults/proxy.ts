@@ -1,0 +1,182 @@
+// A TCP proxy on the loopback address that can misbehave as networks do. Each direction either passes, is held back (as a
+// cut cable: what was sent arrives after the healing) or is swallowed (it never does). It never changes or reorders a byte:
+// a connection that has had bytes swallowed is dropped at the healing, because nobody could make sense of the rest.
+
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+
+export type Direction = "requests" | "replies";
+
+interface Policy {
+  mode: "pass" | "hold" | "swallow";
+  delayMs: number;
+}
+
+export interface ProxyTarget {
+  readonly host: string;
+  readonly port: number;
+}
+
+export class Proxy {
+  readonly #server: Server;
+  readonly #target: ProxyTarget;
+  readonly #policies = { requests: passing(), replies: passing() };
+  readonly #links = new Set<Link>();
+
+  private constructor(target: ProxyTarget) {
+    this.#target = target;
+    this.#server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
+  }
+
+  static async listen(target: ProxyTarget): Promise<Proxy> {
+    const proxy = new Proxy(target);
+    proxy.#server.listen(0, "127.0.0.1");
+    await once(proxy.#server, "listening");
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get connections(): number {
+    return this.#links.size;
+  }
+
+  /** Nothing gets through, in one direction or in both; new connections are accepted and stay silent. */
+  cut(...directions: readonly Direction[]): void {
+    this.#set("hold", directions);
+  }
+
+  /** What is sent from now on is lost for ever, while the sender believes it sent. */
+  swallow(...directions: readonly Direction[]): void {
+    this.#set("swallow", directions);
+  }
+
+  /** Everything takes so much longer, in each direction. */
+  delay(ms: number): void {
+    for (const policy of Object.values(this.#policies)) policy.delayMs = ms;
+  }
+
+  /** Resets every connection; new ones are welcome. */
+  drop(): void {
+    for (const link of [...this.#links]) link.reset();
+  }
+
+  heal(): void {
+    for (const policy of Object.values(this.#policies)) Object.assign(policy, passing());
+    for (const link of [...this.#links]) link.heal();
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.drop();
+    await closed;
+  }
+
+  #set(mode: Policy["mode"], directions: readonly Direction[]): void {
+    const chosen = directions.length === 0 ? (["requests", "replies"] as const) : directions;
+    for (const direction of chosen) this.#policies[direction].mode = mode;
+    for (const link of this.#links) link.changed();
+  }
+
+  #accept(client: Socket): void {
+    const upstream = connect({ ...this.#target, allowHalfOpen: true });
+    const link = new Link(client, upstream, this.#policies);
+    this.#links.add(link);
+    client.once("close", () => this.#links.delete(link));
+  }
+}
+
+function passing(): Policy {
+  return { mode: "pass", delayMs: 0 };
+}
+
+/** One connection of a client and the one made for it. When either breaks, so does the other. */
+class Link {
+  readonly #sockets: readonly Socket[];
+  readonly #pipes: readonly Pipe[];
+
+  constructor(client: Socket, upstream: Socket, policies: Readonly<Record<Direction, Policy>>) {
+    this.#sockets = [client, upstream];
+    this.#pipes = [
+      new Pipe(client, upstream, policies.requests),
+      new Pipe(upstream, client, policies.replies),
+    ];
+    for (const socket of this.#sockets) {
+      socket.setNoDelay(true);
+      socket.on("error", () => this.reset());
+    }
+  }
+
+  changed(): void {
+    for (const pipe of this.#pipes) pipe.changed();
+  }
+
+  heal(): void {
+    if (this.#pipes.some((pipe) => pipe.swallowed)) this.reset();
+    else this.changed();
+  }
+
+  reset(): void {
+    for (const pipe of this.#pipes) pipe.stop();
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+}
+
+/** One direction of one connection: a queue of what is under way. */
+class Pipe {
+  swallowed = false;
+  readonly #from: Socket;
+  readonly #to: Socket;
+  readonly #policy: Policy;
+  /** null is the sender's orderly end. */
+  readonly #queue: { readonly chunk: Buffer | null; readonly dueMs: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(from: Socket, to: Socket, policy: Policy) {
+    this.#from = from;
+    this.#to = to;
+    this.#policy = policy;
+    from.on("data", (chunk: Buffer) => this.#take(chunk));
+    from.on("end", () => this.#take(null));
+    this.changed();
+  }
+
+  /** Held back, it stops reading, so that the sender's buffers fill as they would. */
+  changed(): void {
+    if (this.#policy.mode === "hold") this.#from.pause();
+    else this.#from.resume();
+    this.#flush();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#queue.length = 0;
+  }
+
+  #take(chunk: Buffer | null): void {
+    if (this.#policy.mode === "swallow") {
+      this.swallowed = true;
+      return;
+    }
+    this.#queue.push({ chunk, dueMs: performance.now() + this.#policy.delayMs });
+    this.#flush();
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    if (this.#policy.mode === "hold") return;
+    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
+      const waitMs = next.dueMs - performance.now();
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.#flush(), waitMs);
+        return;
+      }
+      this.#queue.shift();
+      if (next.chunk === null) this.#to.end();
+      else this.#to.write(next.chunk);
+    }
+  }
+}

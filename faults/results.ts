@@ -1,0 +1,94 @@
+// The results of runs as files that stay in the project, and the page made of them. What is not in a file is not claimed.
+
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Figures } from "./figures.ts";
+import type { RunSettings } from "./settings.ts";
+
+const ROOT: string = join(import.meta.dirname, "..");
+const FOLDER: string = join(import.meta.dirname, "results");
+const PAGE: string = join(ROOT, "docs", "evidence.md");
+
+export interface Result extends Figures {
+  readonly store: string;
+  readonly fault: string;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly clients: number;
+  readonly versions: { readonly node: string; readonly holdfast: string };
+}
+
+export function writeResult(settings: RunSettings, figures: Figures): void {
+  const { store, fault, seed, seconds, clients } = settings;
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+  const versions = { node: process.version, holdfast: manifest.version };
+  const result: Result = { store, fault, seed, seconds, clients, versions, ...figures };
+  writeFileSync(join(FOLDER, `${store}-${fault}.json`), `${JSON.stringify(result, null, 2)}\n`);
+}
+
+export function writePage(): void {
+  writeFileSync(PAGE, page(readResults()));
+}
+
+export function readResults(): Result[] {
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
+  return names.sort().map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")) as Result);
+}
+
+const HEAD = `# Evidence
+
+Real processes under real faults. Each run starts client processes that take leases of 300 to 1,500 ms of every kind, act on
+a register behind a fence guard and on one without, renew and let go, while one kind of fault strikes them; a separate
+process owns the registers and keeps its own log. All processes write down what they believed and when, on the clock that
+they share. Afterwards the histories are merged and judged by the checkers that the simulator uses: exclusion (P1), honest
+windows (P2), fences (P3), the guarded register (P4), ownership (P5, P6), losses told in time (P7), one named outcome per
+request (P8, P9, P17), recovery once the faults stop (P10), bounds (P13), nothing left (P16). Any violation fails the run.
+
+To repeat a row, or all rows of a store, and to make this page again:
+
+\`\`\`sh
+npm run faults -- --store local --fault pause --seconds 40 --seed 1
+npm run faults -- --store local --all
+npm run faults -- --report
+\`\`\`
+
+A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
+run that fails keeps its histories and prints where they are. \`client-wall-clock\` needs a C compiler and fails without one.
+That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/planted.test.ts\`).
+`;
+
+const NOTES = `
+*losses*: leases that ended against their holder's will, by a kill, by a pause longer than the lease, or by \`maxHold\` and
+\`renew: false\`, which some requests use. *stale writes refused*: what the guard kept out. *lost updates without guard*: what the
+same faults did to the register that has none; no lock can prevent these, the fence can. *longest recovery*: from the fault
+that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
+that ran other things too.
+`;
+
+const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [
+  ["store", ({ store }) => store],
+  ["fault", ({ fault }) => fault],
+  ["seconds", ({ seconds }) => String(seconds)],
+  ["seed", ({ seed }) => String(seed)],
+  ["strikes", ({ strikes }) => number(strikes)],
+  ["grants", ({ grants }) => number(grants)],
+  ["losses", ({ losses }) => number(losses)],
+  ["overlaps (P1)", ({ overlaps }) => number(overlaps)],
+  ["fence errors (P3)", ({ fenceErrors }) => number(fenceErrors)],
+  ["all violations", ({ violations }) => number(violations)],
+  ["stale writes refused", ({ staleWritesRefused }) => number(staleWritesRefused)],
+  ["lost updates without guard", ({ lostUpdatesWithoutGuard }) => number(lostUpdatesWithoutGuard)],
+  ["longest recovery", ({ longestRecoveryMs }) => `${number(longestRecoveryMs)} ms`],
+  ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
+  ["versions", ({ versions }) => `holdfast ${versions.holdfast}, Node ${versions.node}`],
+];
+
+const number = (value: number): string => value.toLocaleString("en");
+const row = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+
+export function page(results: readonly Result[]): string {
+  const titles = row(COLUMNS.map(([title]) => title));
+  const rule = `|${"---|".repeat(COLUMNS.length)}`;
+  const rows = results.map((result) => row(COLUMNS.map(([, show]) => show(result))));
+  return [HEAD, titles, rule, ...rows, NOTES].join("\n");
+}

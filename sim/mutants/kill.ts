@@ -1,0 +1,86 @@
+// Applies one mutant to a copy of the source, checks that its types are still green, and runs the simulator over the copy
+// until a checker objects. `npm run mutants` does so for all and writes sim/mutants/killed.json.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Mutant } from "./list.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+
+export interface Killed {
+  readonly mutant: string;
+  /** The checker that saw it first, or null when it survived. */
+  readonly by: string | null;
+  readonly runs: number;
+  readonly seconds: number;
+}
+
+export function kill(mutant: Mutant, seed: number, runs: number): Killed {
+  const copy = join(root, ".tmp", "mutants", mutant.name.replaceAll(/[^a-z]+/gi, "-"));
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(copy, { recursive: true });
+  try {
+    for (const folder of ["src", "sim"]) cpSync(join(root, folder), join(copy, folder), { recursive: true });
+    for (const file of ["package.json", "tsconfig.json"]) cpSync(join(root, file), join(copy, file));
+    symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+    edit(join(copy, "src"), mutant);
+    types(copy, mutant);
+    return hunt(copy, mutant, seed, runs);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** Each edit must fit exactly once: a mutant that no longer applies is a mutant that nobody checks. */
+function edit(src: string, mutant: Mutant): void {
+  for (const { find, put, file = mutant.file } of mutant.edits) {
+    const path = join(src, file);
+    const parts = readFileSync(path, "utf8").split(find);
+    if (parts.length !== 2)
+      throw new Error(`"${mutant.name}" fits ${parts.length - 1} times in ${file}: ${find}`);
+    writeFileSync(path, parts.join(put));
+  }
+}
+
+function types(copy: string, mutant: Mutant): void {
+  const config = join(copy, "tsconfig.mutant.json");
+  const loose = { noUnusedLocals: false, noUnusedParameters: false };
+  writeFileSync(
+    config,
+    JSON.stringify({
+      extends: "./tsconfig.json",
+      compilerOptions: loose,
+      include: ["src/core", "src/stores"],
+    }),
+  );
+  try {
+    execFileSync(
+      process.execPath,
+      [join(root, "node_modules", "typescript", "bin", "tsc"), "--noEmit", "-p", config],
+      { cwd: copy },
+    );
+  } catch (error) {
+    throw new Error(`"${mutant.name}" does not compile:\n${String((error as { stdout?: Buffer }).stdout)}`, {
+      cause: error,
+    });
+  }
+}
+
+function hunt(copy: string, mutant: Mutant, seed: number, runs: number): Killed {
+  const args = [
+    "--import",
+    "tsx",
+    join(copy, "sim", "mutants", "hunt.ts"),
+    String(seed),
+    String(runs),
+    mutant.killers.join(),
+  ];
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, {
+    cwd: copy,
+    encoding: "utf8",
+    timeout: 300_000,
+  });
+  if (status !== 0) throw new Error(`"${mutant.name}": the hunt failed: ${stderr}${stdout}`);
+  return { mutant: mutant.name, ...(JSON.parse(stdout) as Omit<Killed, "mutant">) };
+}

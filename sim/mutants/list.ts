@@ -1,0 +1,191 @@
+// Mistakes that people make in a lock, as edits of the real source. Each must be caught by the checker named with it: a
+// checker that cannot see its mistake is none.
+
+export interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly edits: readonly { readonly find: string; readonly put: string; readonly file?: string }[];
+  /** Any of these checkers may be the one that sees it. */
+  readonly killers: readonly string[];
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: "window from the reply",
+    file: "core/acquire.ts",
+    edits: [
+      {
+        find: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED];",
+        put: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED] && this.#deps.holds.now();",
+      },
+    ],
+    killers: ["windowHonesty"],
+  },
+  {
+    name: "window from the first send of a waiter, lasting the full ttl",
+    file: "core/acquire.ts",
+    edits: [
+      {
+        find: "const hold = this.#deps.holds.begin(this.#request, this.shape, grant, sentAt);",
+        put: "const hold = this.#deps.holds.begin(this.#request, this.shape, { ...grant, validMs: this.shape.ttlMs }, this.#deps.holds.now());",
+      },
+    ],
+    killers: ["windowHonesty", "exclusion"],
+  },
+  {
+    name: "wall clock",
+    file: "core/window.ts",
+    edits: [
+      {
+        find: "return Math.max(mono, now.bootMs - since.bootMs, now.wallMs - since.wallMs);",
+        put: "return now.wallMs - since.wallMs;",
+      },
+    ],
+    killers: ["windowHonesty", "exclusion", "lossInTime"],
+  },
+  {
+    name: "no grace and no drift",
+    file: "core/window.ts",
+    edits: [
+      { find: "return Math.min(1_000, Math.max(50, ttlMs / 10));", put: "return ttlMs * 0;" },
+      {
+        find: 'return clock === "machine" ? validMs : validMs - validMs * DRIFT - 1;',
+        put: 'return clock === "machine" ? validMs : validMs + validMs * DRIFT * 10;',
+      },
+    ],
+    killers: ["windowHonesty", "exclusion"],
+  },
+  {
+    name: "no owner check on release",
+    file: "stores/shared/rows.ts",
+    edits: [
+      {
+        find: "return record.holders.find((row) => row.id === id);",
+        put: "return record.holders.find((row) => row.id === id) ?? record.holders.find((row) => row.id.length > 0 && id.length > 0);",
+      },
+    ],
+    killers: ["ownerOnly", "exclusion"],
+  },
+  {
+    name: "renewal after loss",
+    file: "core/renewal.ts",
+    edits: [
+      { find: "    if (hold.ended) return;\n    if (answer.state", put: "    if (answer.state" },
+      {
+        file: "core/hold.ts",
+        find: "    if (this.remaining() === 0) return false;\n",
+        put: "    this.#ended = false;\n",
+      },
+    ],
+    killers: ["noRevival", "exclusion", "windowHonesty"],
+  },
+  {
+    name: "thrown renew treated as renewed",
+    file: "core/renewal.ts",
+    edits: [
+      {
+        find: "      for (const hold of batch) this.#retry(hold);\n",
+        put: "      for (const hold of batch) {\n        hold.renewed(sentAt, hold.ttlMs);\n        this.#schedule(hold);\n        this.#listener.renewed(hold);\n      }\n",
+      },
+    ],
+    killers: ["windowHonesty", "exclusion"],
+  },
+  {
+    name: "subscribe after check, without a second look",
+    file: "core/acquire.ts",
+    edits: [
+      {
+        find: "        await this.#subscribe();\n        continue;\n",
+        put: "        await this.#subscribe();\n",
+      },
+      { find: "      return answer.busy.againMs;", put: "      return answer.busy.againMs * 1_000_000;" },
+    ],
+    killers: ["recovery", "wakeUp", "bounds", "leftovers"],
+  },
+  {
+    name: "no re-check after wake",
+    file: "core/acquire.ts",
+    edits: [
+      {
+        find: "    if (grant !== undefined) this.#pushed = grant;\n",
+        put: "    this.#pushed = grant ?? null;\n    this.#attempting = grant === undefined;\n",
+      },
+      { find: "      return answer.busy.againMs;", put: "      return answer.busy.againMs * 1_000_000;" },
+    ],
+    killers: ["recovery", "wakeUp", "leftovers", "bounds"],
+  },
+  {
+    name: "a push for a settled id is accepted",
+    file: "core/acquire.ts",
+    edits: [
+      {
+        find: '    if (this.#state !== "running") return;\n    if (grant !== undefined)',
+        put: "    if (grant !== undefined)",
+      },
+      {
+        find: "    this.#unsubscribe?.();\n    this.#unsubscribe = null;\n    this.#resume?.();\n    return true;",
+        put: "    this.#resume?.();\n    return true;",
+      },
+      {
+        find: "    this.#woken = true;\n",
+        put: '    this.#woken = true;\n    if (this.#state === "settled" && grant !== undefined) {\n      this.#state = "running";\n      this.#take(grant);\n    }\n',
+      },
+    ],
+    killers: [
+      "exclusion",
+      "ownerOnly",
+      "oneOutcome",
+      "fences",
+      "leftovers",
+      "windowHonesty",
+      "order",
+      "noRevival",
+    ],
+  },
+  {
+    name: "abandon forgotten after a timeout",
+    file: "core/abandonment.ts",
+    edits: [
+      {
+        find: "        () => this.#later(request, retryMs),\n",
+        put: "        () => this.#done(request.id),\n",
+      },
+    ],
+    killers: ["recovery", "leftovers", "wakeUp", "bounds"],
+  },
+  {
+    name: "hand-off after the window",
+    file: "core/line.ts",
+    edits: [
+      { find: "hold.remaining() >= hold.ttlMs * FRESH_SHARE", put: "!hold.ended" },
+      { find: "this.#sliceLeftMs(hold) > 0 &&", put: "this.#deps.handoffMs > 0 &&" },
+      {
+        find: "this.#deps.system.after(this.#sliceLeftMs(hold), () => {",
+        put: "this.#deps.system.after(Math.max(5, this.#sliceLeftMs(hold)), () => {",
+      },
+      {
+        file: "core/keeper.ts",
+        find: "if (!lease.held) return false;\n    lease.markReleased();",
+        put: "if (lease.lost !== null) return false;\n    lease.markReleased();",
+      },
+    ],
+    killers: ["oneOutcome", "exclusion", "windowHonesty"],
+  },
+  {
+    name: "hand-off without a new fence",
+    file: "core/hold.ts",
+    edits: [{ find: "    this.#passed += 1;\n", put: "    this.#passed += 0;\n" }],
+    killers: ["fences"],
+  },
+  {
+    name: "permits counted per process",
+    file: "stores/shared/rows.ts",
+    edits: [
+      {
+        find: "if (waiter.limit > 1) return sum(record.holders) + waiter.permits <= waiter.limit;",
+        put: "if (waiter.limit > 1) return sum(record.holders.filter((row) => row.proc === (waiter as { proc?: string }).proc)) + waiter.permits <= waiter.limit;",
+      },
+    ],
+    killers: ["exclusion"],
+  },
+];

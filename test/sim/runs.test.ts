@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { run } from "../../sim/run.ts";
+import { type SimSettings, settingsArbitrary } from "../../sim/settings.ts";
+
+const SEED = 20_261_116;
+const RUNS = 1_200;
+const folder = join(import.meta.dirname, "..", "..", "sim", "regressions");
+
+test(`${RUNS} worlds from seed ${SEED} break no promise`, { timeout: 120_000 }, async () => {
+  const sum = { grants: 0, losses: 0 };
+  for (const settings of fc.sample(settingsArbitrary, { seed: SEED, numRuns: RUNS })) {
+    const { violations, grants, losses } = await run(settings);
+    expect(violations, JSON.stringify(settings)).toEqual([]);
+    sum.grants += grants;
+    sum.losses += losses;
+  }
+  // A world in which nothing happens proves nothing.
+  expect(sum.grants).toBeGreaterThan(RUNS * 5);
+  expect(sum.losses).toBeGreaterThan(RUNS / 10);
+});
+
+test.each(readdirSync(folder))("what once failed stays mended: %s", async (file) => {
+  const settings = JSON.parse(readFileSync(join(folder, file), "utf8")) as SimSettings;
+  const { violations, grants } = await run(settings);
+  expect(violations).toEqual([]);
+  expect(grants).toBeGreaterThan(0);
+});
+
+test("equal settings give the same history to the letter, other seeds another", async () => {
+  const samples = fc.sample(settingsArbitrary, { seed: 7, numRuns: 20 });
+  for (const settings of samples) {
+    const [one, two] = [await run(settings), await run(settings)];
+    expect(two.hash()).toBe(one.hash());
+  }
+  const [settings] = samples as [SimSettings];
+  const other = await run({ ...settings, seed: settings.seed + 1 });
+  expect(other.hash()).not.toBe((await run(settings)).hash());
+});
