@@ -3,7 +3,7 @@
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocks, type Locks } from "../src/index.ts";
+import { createLocks, type Locks } from "holdfast";
 import { loadKernelLock } from "../src/stores/local/kernel-lock.ts";
 import { jain, median, quantile, round } from "./lib/stats.ts";
 import { together } from "./lib/workers.ts";

@@ -5,11 +5,11 @@ import { createLocks } from "../src/index.ts";
 import { Random } from "../sim/world/random.ts";
 import { BeliefsBook } from "./client/beliefs-book.ts";
 import { cheating } from "./client/cheats.ts";
-import { LoopWatch } from "./client/loop-watch.ts";
 import { probePlans } from "./client/plan.ts";
 import { ResourceLink } from "./client/resource-link.ts";
 import { Worker } from "./client/worker.ts";
 import { Journal, nowMs } from "./journal.ts";
+import { LoopWatch } from "./loop-watch.ts";
 import type { ClientSetup, FromClient, ToClient } from "./settings.ts";
 
 const setup = JSON.parse(process.argv[2] ?? "") as ClientSetup;

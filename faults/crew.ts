@@ -135,9 +135,9 @@ export class Crew {
 
   /** Whatever happened: nothing stays. */
   async end(): Promise<void> {
-    const all = [...[...this.#clients].map((client) => client.program), this.#resource];
     for (const client of this.#clients) client.state = "killed";
-    await Promise.all(all.map((program) => program?.end()));
+    await Promise.all([...this.#clients].map((client) => client.program.end()));
+    await this.#resource?.end();
     this.#watchdog.close();
   }
 

@@ -44,7 +44,7 @@ export function figuresOf({ history, violations }: Verdict, histories: Histories
     strikes: ofType(history, "fault").length,
     staleWritesRefused: touches.filter((touch) => !touch.accepted).length,
     lostUpdatesWithoutGuard: touches.filter(
-      ({ guarded, before, after }) => !guarded && after !== before && after !== before + 1,
+      ({ guarded, write, before, after }) => !guarded && write && after !== before + 1,
     ).length,
     longestRecoveryMs: Math.round(longestRecovery(beliefs(history), histories)),
     longestLoopDelayMs: Math.round(longestLoopDelay(histories)),

@@ -22,6 +22,9 @@ export interface Histories {
   readonly stalls: readonly Span[];
 }
 
+/** The name under which the parent writes. */
+export const NEMESIS = "nemesis";
+
 const REMARKS: ReadonlySet<string> = new Set<Remark["type"]>([
   "outlived",
   "over-at-grant",
@@ -44,17 +47,21 @@ export function linesOf(text: string): JournalLine[] {
 
 /** Lines of one process must come in the order in which it wrote them. */
 export function order(lines: readonly JournalLine[]): Histories {
-  const stalls = lines.filter(isStall).map(({ client, at, untilMs }) => ({ client, from: at, to: untilMs }));
+  const all = lines.filter(isStall).map(({ client, at, untilMs }) => ({ client, from: at, to: untilMs }));
+  const stalls = all.filter(({ client }) => client !== NEMESIS);
   const remarks = lines.filter((line): line is Remark => REMARKS.has(line.type));
   const plain = lines.filter((line): line is HistoryEvent => !isStall(line) && !REMARKS.has(line.type));
   const struck = spansOf(plain);
   const last = lastWords(plain);
+  const unsaid = all
+    .filter(({ client }) => client === NEMESIS)
+    .flatMap((stall) => unsaidStalls(stall, plain, last));
   const others = plain
     .filter(({ type }) => type !== "paused" && type !== "resumed")
     .map((event) =>
       event.type === "crashed" ? { ...event, at: Math.max(event.at, last.get(event.client) ?? 0) } : event,
     );
-  const events = [...others, ...statesOf([...struck, ...stalls])].sort((a, b) => a.at - b.at);
+  const events = [...others, ...statesOf([...struck, ...stalls, ...unsaid])].sort((a, b) => a.at - b.at);
   const crashed = events.filter((event): event is ClientState => event.type === "crashed");
   return { events, remarks, struck, crashed, stalls };
 }
@@ -69,6 +76,18 @@ function lastWords(events: readonly HistoryEvent[]): Map<string, number> {
     last.set(event.client, Math.max(event.at, last.get(event.client) ?? 0));
   }
   return last;
+}
+
+/** Who was killed before it could say that the whole machine stood still: the parent's own stall is its witness. */
+function unsaidStalls(
+  stall: Span,
+  events: readonly HistoryEvent[],
+  last: ReadonlyMap<string, number>,
+): Span[] {
+  return events
+    .filter((event): event is ClientState => event.type === "crashed")
+    .filter(({ at, client }) => stall.from <= at && (last.get(client) ?? 0) <= stall.to)
+    .map(({ client }) => ({ ...stall, client }));
 }
 
 /** From each `paused` to the `resumed` that follows; to the end of time where none does. */

@@ -29,6 +29,8 @@ export function nowMs(): number {
 }
 
 export class Journal {
+  /** Runs before each line: what it writes comes first. */
+  before: () => void = () => {};
   readonly #file: number;
 
   constructor(folder: string, name: string) {
@@ -36,6 +38,7 @@ export class Journal {
   }
 
   write(line: JournalLine): void {
+    this.before();
     writeSync(this.#file, `${JSON.stringify(line)}\n`);
   }
 

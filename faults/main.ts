@@ -28,13 +28,13 @@ const { values } = parseArgs({
 
 try {
   if (values.report) writePage();
-  else for (const fault of values.all ? CLIENT_FAULTS : [values.fault]) await one(fault);
+  else for (const fault of values.all ? CLIENT_FAULTS : [values.fault]) await runOne(fault);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 }
 
-async function one(fault: string): Promise<void> {
+async function runOne(fault: string): Promise<void> {
   const settings = settingsFor(fault);
   const { store, seconds, seed, clients, tasks, cheats } = settings;
   console.log(

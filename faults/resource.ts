@@ -20,7 +20,18 @@ function touch({ client, key, fence, guarded, write }: TouchCall): number | null
   if (accepted && guarded && BigInt(fence) > seen) largest.set(key, BigInt(fence));
   if (accepted && write !== null) values.set(name, write);
   const after = values.get(name) ?? 0;
-  journal.write({ type: "touched", at: nowMs(), client, key, fence, guarded, accepted, before, after });
+  journal.write({
+    type: "touched",
+    at: nowMs(),
+    client,
+    key,
+    fence,
+    guarded,
+    accepted,
+    write: write !== null,
+    before,
+    after,
+  });
   return accepted ? before : null;
 }
 

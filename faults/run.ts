@@ -11,8 +11,9 @@ import { Random } from "../sim/world/random.ts";
 import { LONGEST_TTL_MS } from "./client/plan.ts";
 import { Crew } from "./crew.ts";
 import { type Figures, figuresOf } from "./figures.ts";
-import { readHistories } from "./histories.ts";
+import { NEMESIS, readHistories } from "./histories.ts";
 import { Journal, nowMs } from "./journal.ts";
+import { LoopWatch } from "./loop-watch.ts";
 import { torment } from "./nemesis.ts";
 import { plugins } from "./plugins/index.ts";
 import type { RunSettings } from "./settings.ts";
@@ -75,7 +76,8 @@ async function play(
   if (plugin === undefined) {
     throw new Error(`there is no fault ${settings.fault}: there are ${Object.keys(plugins).join(", ")}`);
   }
-  const journal = new Journal(folder, "nemesis");
+  const journal = new Journal(folder, NEMESIS);
+  const watch = new LoopWatch(NEMESIS, journal, () => {});
   const crew = new Crew(settings, target.url, folder, journal);
   const mark = (what: string): void => journal.write({ type: "fault", at: nowMs(), what });
   const startedMs = nowMs();
@@ -90,6 +92,7 @@ async function play(
     await settle(target, journal);
   } finally {
     clearInterval(ticker);
+    watch.stop();
     await crew.end();
     journal.close();
   }

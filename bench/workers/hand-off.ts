@@ -1,6 +1,6 @@
 // One task per process and no hand-off inside it: the key goes from process to process. Logs when it was let go of and got.
 
-import { createLocks } from "../../src/index.ts";
+import { createLocks } from "holdfast";
 import { monoMs, report, settings, startingShot } from "../lib/worker.ts";
 
 interface Settings {

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Mutex } from "async-mutex";
 import lockfile from "proper-lockfile";
-import { createLocks } from "../../src/index.ts";
+import { createLocks } from "holdfast";
 import { monoMs, report, settings, startingShot } from "../lib/worker.ts";
 
 interface Settings {

@@ -55,8 +55,9 @@ export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
     case "keep":
       return { ...plain(locks), close: () => keep(locks).then(() => locks.close()) };
     case null:
-      return locks;
+      break;
   }
+  return locks;
 }
 
 function plain(locks: Locks): ClientLocks {

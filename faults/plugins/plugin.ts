@@ -11,7 +11,7 @@ export interface Run {
   /** For files that go away with the run. */
   readonly folder: string;
   /** Writes down that something was done. */
-  mark(what: string): void;
+  readonly mark: (what: string) => void;
 }
 
 export interface Plugin {

@@ -4,6 +4,7 @@ import { duration } from "../../src/core/duration.ts";
 import { InvalidArgumentError } from "../../src/core/errors.ts";
 import { canonicalKeys } from "../../src/core/key.ts";
 import { readLocksOptions } from "../../src/core/options.ts";
+import { createLocks } from "../../src/index.ts";
 import { refusal, world } from "./world.ts";
 
 const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
@@ -61,6 +62,18 @@ test.each([
   [{ grace: "soon" }, /grace is "soon"/],
 ])("options of createLocks are checked: %o", (options, message) => {
   expect(() => readLocksOptions(options as never, "me")).toThrow(message);
+});
+
+test.each([
+  ["an unknown scheme", "mongodb://user:secret@host/", /no store for a URL that starts with "mongodb:"/],
+  ["no scheme at all", "locks", /no store for a URL that starts with "locks"/],
+  ["a host of the local store", "local://host/dir", /names a host/],
+  ["a relative directory", "local:some/dir", /absolute path/],
+  ["no store", 7, /neither a URL such as "local:" nor a store/],
+])("%s is refused by createLocks, and a password is never shown", (_name, store, message) => {
+  expect(() => createLocks(store as never)).toThrow(InvalidArgumentError);
+  expect(() => createLocks(store as never)).toThrow(message);
+  expect(() => createLocks(store as never)).not.toThrow(/secret/);
 });
 
 test("using and once need a function; revoke needs a reason", async () => {

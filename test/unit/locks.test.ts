@@ -240,3 +240,14 @@ test("a process that does nothing but lock and unlock still lets its timers run"
   expect(rang).toBe(true);
   await locks.close();
 });
+
+test("on a loss the holder is told before the store, so that no successor starts beside it", async () => {
+  const { system, door, locks, others } = world();
+  const lease = await locks().acquire("k");
+  const abandonsWhenTold: number[] = [];
+  lease.signal.addEventListener("abort", () => abandonsWhenTold.push(door.count("abandon")));
+  await others().revoke("k", { reason: "test" });
+  await system.settle();
+  expect(abandonsWhenTold).toEqual([0]);
+  expect(door.count("abandon")).toBe(1);
+});

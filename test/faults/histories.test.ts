@@ -1,0 +1,142 @@
+// How journals become one history, and what is made of the remarks that only real processes write.
+
+import { describe, expect, it } from "vitest";
+import { figuresOf } from "../../faults/figures.ts";
+import { linesOf, order } from "../../faults/histories.ts";
+import type { JournalLine } from "../../faults/journal.ts";
+import { page, type Result } from "../../faults/results.ts";
+import { judge } from "../../faults/verdict.ts";
+import { localGuarantees } from "../../src/stores/local/index.ts";
+
+const ask = (at: number, client: string, name: string): JournalLine => ({
+  ...{ type: "ask", at, client, ask: name, keys: ["k"], mode: "exclusive" },
+  ...{ permits: 1, limit: 1, ttlMs: 500, waitMs: 1_000 },
+});
+const granted = (
+  at: number,
+  client: string,
+  name: string,
+  fence: string,
+  remainingMs = 500,
+): JournalLine => ({
+  ...{ type: "granted", at, client, ask: name, lease: `k@${fence}`, fences: [fence], remainingMs },
+});
+const state = (type: "paused" | "resumed" | "crashed", at: number, client = "a"): JournalLine => ({
+  type,
+  at,
+  client,
+});
+
+function checkersOf(lines: readonly JournalLine[]): string[] {
+  return judge(order(lines), localGuarantees).violations.map((one) => one.checker);
+}
+
+describe("a history", () => {
+  it("is in order of time, and of one process in the order in which it wrote", () => {
+    const lines = [ask(5, "a", "a/1"), ask(5, "a", "a/2"), ask(3, "b", "b/1")];
+    const names = order(lines).events.map((event) => (event.type === "ask" ? event.ask : ""));
+    expect(names).toEqual(["b/1", "a/1", "a/2"]);
+  });
+
+  it("loses at most the line that a kill cut in half", () => {
+    const text = `${JSON.stringify(ask(1, "a", "a/1"))}\n{"type":"gran`;
+    expect(linesOf(text)).toEqual([ask(1, "a", "a/1")]);
+    expect(linesOf("")).toEqual([]);
+  });
+
+  it("lets nobody die before its last words", () => {
+    const { events } = order([ask(1, "a", "a/1"), granted(11, "a", "a/1", "1"), state("crashed", 10)]);
+    expect(events.at(-1)).toEqual({ type: "crashed", at: 11, client: "a" });
+  });
+
+  it("takes the parent's word that the machine stood still, for those who were killed before they could say so", () => {
+    const stall: JournalLine = { type: "stall", at: 100, client: "nemesis", untilMs: 400 };
+    const silent = [ask(90, "a", "a/1"), state("crashed", 401)];
+    expect(order([stall, ...silent]).events.map(({ type }) => type)).toEqual([
+      "ask",
+      "paused",
+      "resumed",
+      "crashed",
+    ]);
+    const awake = [ask(90, "a", "a/1"), ask(401, "a", "a/2"), state("crashed", 402)];
+    expect(order([stall, ...awake]).events.map(({ type }) => type)).toEqual(["ask", "ask", "crashed"]);
+  });
+
+  it("joins what overlaps of a client's pauses and stalls", () => {
+    const stall: JournalLine = { type: "stall", at: 95, client: "a", untilMs: 212 };
+    const { events } = order([state("paused", 100), state("resumed", 200), stall, state("paused", 300)]);
+    expect(events.map(({ type, at }) => [type, at])).toEqual([
+      ["paused", 95],
+      ["resumed", 212],
+      ["paused", 300],
+    ]);
+  });
+});
+
+describe("the verdict", () => {
+  const one = [ask(0, "a", "a/1"), granted(10, "a", "a/1", "1")];
+
+  it("finds nothing where nothing is wrong", () => {
+    const lines = [...one, state("crashed", 200), ask(100, "b", "b/1"), granted(201, "b", "b/1", "2")];
+    expect(checkersOf(lines)).toEqual([]);
+  });
+
+  it("has no slack for an overlap (P1)", () => {
+    const lines = [...one, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
+    expect(checkersOf(lines)).toEqual(["exclusion"]);
+  });
+
+  it("excuses a lease that was over at its grant only where its client did not run (P8)", () => {
+    const over: JournalLine = { type: "over-at-grant", at: 900, client: "a", what: "k@1" };
+    expect(checkersOf([over])).toEqual(["over-at-grant"]);
+    expect(checkersOf([over, state("paused", 300), state("resumed", 899)])).toEqual([]);
+    expect(checkersOf([over, state("paused", 300, "b"), state("resumed", 899, "b")])).toEqual([
+      "over-at-grant",
+    ]);
+  });
+
+  it("fails a run in which a process ended by itself (P17)", () => {
+    const ended: JournalLine = { type: "ended-by-itself", at: 1, client: "resource", what: "ended with 1" };
+    expect(checkersOf([ended])).toEqual(["ended-by-itself"]);
+  });
+});
+
+describe("the figures", () => {
+  it("measure recovery from the fault to the next grant, and loop delays of those that ran", () => {
+    const histories = order([
+      ask(0, "a", "a/1"),
+      granted(10, "a", "a/1", "1"),
+      state("crashed", 100),
+      ask(50, "b", "b/1"),
+      granted(130, "b", "b/1", "2"),
+      { type: "stall", at: 140, client: "b", untilMs: 160 },
+      state("paused", 300, "b"),
+      { type: "stall", at: 298, client: "b", untilMs: 410 },
+      state("resumed", 405, "b"),
+    ]);
+    const figures = figuresOf(judge(histories, localGuarantees), histories);
+    expect(figures).toMatchObject({
+      grants: 2,
+      losses: 1,
+      killedHolders: 1,
+      longestRecoveryMs: 30,
+      longestLoopDelayMs: 20,
+    });
+  });
+
+  it("become one row of the page each", () => {
+    const histories = order([]);
+    const figures = figuresOf(judge(histories, localGuarantees), histories);
+    const versions = { node: "v20.0.0", holdfast: "0.0.0" };
+    const result: Result = {
+      store: "local",
+      fault: "kill",
+      seed: 7,
+      seconds: 9,
+      clients: 6,
+      versions,
+      ...figures,
+    };
+    expect(page([result])).toContain("| local | kill | 9 | 7 | 0 | 0 |");
+  });
+});
