@@ -68,11 +68,13 @@ export function order(lines: readonly JournalLine[]): Histories {
 
 const isStall = (line: JournalLine): line is Stall => line.type === "stall";
 
-/** When each client last wrote something itself. A touch is the resource's word. */
+const OTHERS_WORDS: ReadonlySet<string> = new Set(["touched", "crashed", "paused", "resumed"]);
+
+/** When each client last wrote something itself. */
 function lastWords(events: readonly HistoryEvent[]): Map<string, number> {
   const last = new Map<string, number>();
   for (const event of events) {
-    if (!("client" in event) || event.type === "touched" || event.type === "crashed") continue;
+    if (!("client" in event) || OTHERS_WORDS.has(event.type)) continue;
     last.set(event.client, Math.max(event.at, last.get(event.client) ?? 0));
   }
   return last;

@@ -122,8 +122,9 @@ export class SimProcess implements System {
     if (this.#state !== "paused") return;
     this.#state = "running";
     const next = (): void => {
+      if (this.#state !== "running") return;
       const fn = this.#backlog.shift();
-      if (fn === undefined || this.#state !== "running") return;
+      if (fn === undefined) return;
       fn();
       // One at a time, with the promises of each settled before the next, as an event loop does it.
       this.#timeline.after(0, next);
