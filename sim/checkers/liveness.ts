@@ -42,8 +42,10 @@ function coveredMs(
   from: number,
   to: number,
 ): number {
+  // Who waits for several keys at once keeps its place in each line, so any of them may be what all wait for.
+  const several = ofType(history, "ask").some((ask) => ask.keys.length > 1);
   const spans = beliefs(history)
-    .filter((belief) => belief.ask.keys.some((key) => keys.includes(key)))
+    .filter((belief) => several || belief.ask.keys.some((key) => keys.includes(key)))
     .map((belief) => [Math.max(from, belief.from), Math.min(to, belief.to)] as const)
     .filter(([start, end]) => end > start)
     .sort((a, b) => a[0] - b[0]);
