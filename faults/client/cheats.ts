@@ -12,7 +12,7 @@ const LATE_MS = 150;
 /** Longer than any call may take. */
 const SLOW_MS = 900;
 /** Longer than the key of a dead holder may stay taken. */
-const HOG_MS = 3_500;
+const HOG_MS = 7_000;
 const HOG_LOOK_MS = 100;
 const KEEP_MS = 60_000;
 const LARGEST_FENCE = 2n ** 62n;

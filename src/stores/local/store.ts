@@ -80,6 +80,7 @@ export class LocalOpenStore implements OpenStore<null> {
       if (this.#wakes.has(id)) ahead = aheadOf(records, id, session.process.id, session.peers);
       return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
     });
+    if ("busy" in answer && !request.queue) this.#end(id);
     if (!("busy" in answer) || !this.#wakes.has(id)) return answer;
     session.links.watch(id, ahead);
     return {
