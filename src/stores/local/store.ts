@@ -149,7 +149,7 @@ export class LocalOpenStore implements OpenStore<null> {
 
   async inspect(key: string, _io: Io): Promise<LockInfo | null> {
     return this.#look([key], (ledger, record) => {
-      ledger.sweep(record(key));
+      ledger.sweepLine(record(key));
       return lockInfo(record(key), this.#env.system.monoMs());
     });
   }
