@@ -262,7 +262,7 @@ export const ruleMutants: readonly Mutant[] = [
   },
   {
     mistake: "an abandoned waiter stays in line",
-    caughtBy: ["attempts/after-abandon", "hygiene/nothing-left", "api/timeout", "api/abort", "api/close"],
+    caughtBy: ["attempts/after-abandon", "hygiene/nothing-left", "api/timeout", "api/abort"],
     plant(store, world) {
       const abandon = store.abandon.bind(store);
       store.abandon = async (request, io) => {
