@@ -216,7 +216,7 @@ export class Ledger {
     const { nowMs, self } = this.#moment;
     const place = record.line.find((row) => row.id === request.id);
     if (place !== undefined) {
-      place.seq = request.seq;
+      place.seq = Math.max(place.seq, request.seq);
       place.seen = nowMs;
       place.label = request.label;
       return;
