@@ -30,6 +30,7 @@ function contextOf(guarantees: Guarantees): RunContext {
   const { freeAfterCrashMs, order, pollMs, claimMs } = guarantees;
   return {
     forgetful: false,
+    handOffBlurMs: 0,
     fifo: order === "fifo",
     pollMs,
     claimMs,

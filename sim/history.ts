@@ -115,6 +115,8 @@ export interface History {
 export interface RunContext {
   /** The store's declared weakness showed: locks were forgotten or its clock jumped, so P1 is not promised, P3 is. */
   readonly forgetful: boolean;
+  /** In a forgetful run: how much older than the rest of the world a fence may be that is handed on inside a process. */
+  readonly handOffBlurMs: number;
   readonly fifo: boolean;
   readonly pollMs: number;
   readonly claimMs: number;

@@ -4,6 +4,7 @@ import { beliefs } from "../beliefs.ts";
 import type { Checker, Violation } from "../history.ts";
 
 export const fences: Checker = (history) => {
+  const blurMs = history.context.forgetful ? history.context.handOffBlurMs : 0;
   const byKey = new Map<string, { fence: bigint; asked: number; granted: number; lease: string }[]>();
   for (const belief of beliefs(history)) {
     belief.ask.keys.forEach((key, i) => {
@@ -30,7 +31,7 @@ export const fences: Checker = (history) => {
         });
       seen.set(grant.fence, grant.lease);
     }
-    violations.push(...reversed(key, grants));
+    violations.push(...reversed(key, grants, blurMs));
   }
   return violations;
 };
@@ -39,6 +40,7 @@ export const fences: Checker = (history) => {
 function reversed(
   key: string,
   grants: readonly { fence: bigint; asked: number; granted: number }[],
+  blurMs: number,
 ): Violation[] {
   const returned = [...grants].sort((a, b) => a.granted - b.granted);
   const asked = [...grants].sort((a, b) => a.asked - b.asked);
@@ -48,7 +50,7 @@ function reversed(
   for (const grant of asked) {
     for (
       ;
-      next < returned.length && (returned[next] as { granted: number }).granted < grant.asked;
+      next < returned.length && (returned[next] as { granted: number }).granted < grant.asked - blurMs;
       next += 1
     ) {
       const { fence } = returned[next] as { fence: bigint };

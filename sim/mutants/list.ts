@@ -174,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "hand-off without a new fence",
     file: "core/hold.ts",
-    edits: [{ find: "    this.#passed += 1;\n", put: "    this.#passed += 0;\n" }],
+    edits: [{ find: "    this.#passed = Math.min(", put: "    this.#passed *= Math.min(" }],
     killers: ["fences"],
   },
   {

@@ -77,8 +77,11 @@ export class Hold {
 
   /** At most one hand-off, and one more for each microsecond: by the clock alone a store knows which fences a vanished holder may have used. */
   get hasRoom(): boolean {
-    const passedUs = (this.#keeper.now().monoMs - this.grantedAtMs) * 1_000;
-    return this.#passed < Math.min(this.#room, 1 + passedUs * PASSES_PER_US);
+    return this.#passed < Math.min(this.#room, 1 + this.#heldUs() * PASSES_PER_US);
+  }
+
+  #heldUs(): number {
+    return (this.#keeper.now().monoMs - this.grantedAtMs) * 1_000;
   }
 
   /** ms for which this hold is certain, by all clocks and by its lease's own limit; 0 latches the loss. */
@@ -111,9 +114,13 @@ export class Hold {
     return true;
   }
 
-  /** The next handle gets the next fence. */
+  /**
+   * The next handle gets a larger fence. It keeps up with the clock, as the fences of the store do: should the store forget
+   * this hold, what is handed on here is not older than what is granted there meanwhile, but for a network's delay.
+   */
   pass(): void {
-    this.#passed += 1;
+    const byClock = Math.floor(this.#heldUs() * PASSES_PER_US);
+    this.#passed = Math.min(this.#room, Math.max(this.#passed + 1, byClock));
   }
 
   end(): void {

@@ -4,6 +4,7 @@ import type { Ask, Granted, History, HistoryEvent, RunContext } from "../../sim/
 
 const context: RunContext = {
   forgetful: false,
+  handOffBlurMs: 0,
   fifo: true,
   pollMs: 250,
   claimMs: 1_000,
