@@ -98,8 +98,9 @@ class World {
       events: this.#events,
       context: {
         forgetful: this.#settings.faults.some((fault) => FORGETFUL.includes(fault.kind)),
-        // The delay of the grant's reply, and what a hand-off's clock is slowed by over the longest slice.
-        handOffBlurMs: this.#settings.handoffMs === 0 ? 0 : this.#settings.maxDelayMs * 2 + 10,
+        // Only within its slice is a lease handed on; the slice counts from the arrival of the grant.
+        handOffBlurMs:
+          this.#settings.handoffMs === 0 ? 0 : this.#settings.handoffMs + this.#settings.maxDelayMs * 2 + 10,
         fifo: simGuarantees.order === "fifo",
         pollMs: simGuarantees.pollMs,
         claimMs: simGuarantees.claimMs,

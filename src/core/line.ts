@@ -42,6 +42,8 @@ export class Line implements TaskLine {
   readonly #deps: LineDeps;
   readonly #tasks = new TaskQueue();
   readonly #holds = new Set<Hold>();
+  /** The last grant: the only one that may be handed on. */
+  #newest: Hold | null = null;
   #turn: Turn | null = null;
   /** The task that the turn was opened for. */
   #turnOf: Task | null = null;
@@ -78,8 +80,13 @@ export class Line implements TaskLine {
 
   /** A grant that came about beside the turn. */
   adopt(hold: Hold, task: Waited): HeldLease {
-    this.#holds.add(hold);
+    this.#take(hold);
     return this.#deps.lease(this, hold, task, false);
+  }
+
+  #take(hold: Hold): void {
+    this.#holds.add(hold);
+    this.#newest = hold;
   }
 
   /** Passes the hold to the next task if it may; false when it has to go back to the store. */
@@ -115,6 +122,8 @@ export class Line implements TaskLine {
   #passable(hold: Hold, task: Task): boolean {
     return (
       !hold.noted &&
+      // A newer grant beside it means that the store has forgotten this one.
+      hold === this.#newest &&
       hold.hasRoom &&
       sameShape(hold.shape, task.wish) &&
       // One that was extended is longer than the next task asked for.
@@ -198,7 +207,7 @@ export class Line implements TaskLine {
     if (task === null || !sameShape(task.wish, hold.shape)) {
       this.#deps.giveBack(hold);
     } else {
-      this.#holds.add(hold);
+      this.#take(hold);
       this.#give(task, hold, false);
     }
     this.#advance();
