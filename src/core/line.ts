@@ -6,11 +6,12 @@
 import { Turn, type TurnDeps } from "./acquire.ts";
 import type { Actor } from "./actor.ts";
 import type { Alarm } from "./alarm.ts";
-import { LockAbortedError, type LockError, LockTimeoutError, StoreUnavailableError } from "./errors.ts";
+import { LockAbortedError, type LockError, StoreUnavailableError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import { sameShape, type Wish } from "./options.ts";
+import { timeoutError } from "./refusals.ts";
 import type { HolderInfo } from "./store.ts";
 import { type Task, type TaskLine, TaskQueue } from "./task.ts";
 
@@ -270,34 +271,4 @@ export class Line implements TaskLine {
   #names(): string {
     return this.keys.map(showKey).join(", ");
   }
-}
-
-export function timeoutError(
-  keys: readonly string[],
-  waitedMs: number,
-  holders: readonly HolderInfo[],
-  before: number,
-): LockTimeoutError {
-  const who = holders.map(
-    (holder) =>
-      `${holder.label}${holder.kept ? " (kept closed)" : ""} for ${Math.round(holder.heldMs)} ms with fence ${holder.fence}, ${Math.round(holder.remainingMs)} ms left`,
-  );
-  const names = keys.map(showKey).join(", ");
-  const by =
-    who.length > 0 ? `held by ${who.join("; ")}` : before > 1 ? "others are before it in line" : "it is busy";
-  return new LockTimeoutError(
-    `${names} was not acquired within ${waitedMs} ms: ${by}. Wait longer (wait), or look with inspect() or \`holdfast inspect\``,
-    {
-      key: keys[0],
-      waitedMs,
-      holders: holders.map(({ label, mode, permits, fence, remainingMs, heldMs }) => ({
-        label,
-        mode,
-        permits,
-        fence: String(fence),
-        remainingMs,
-        heldMs,
-      })),
-    },
-  );
 }

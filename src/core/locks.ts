@@ -24,9 +24,9 @@ import {
   refuseUnknown,
   type Wish,
 } from "./options.ts";
+import { abortedError } from "./refusals.ts";
 import type { Finding, Guarantees, Io, LockInfo, Store } from "./store.ts";
 import type { System } from "./system.ts";
-import { abortedError } from "./task.ts";
 
 /** Calls that no lease waits for: looking, listing, checking, revoking. */
 const LOOK_MS = 5_000;

@@ -4,10 +4,10 @@
 import { onAbort } from "./abort.ts";
 import type { Actor } from "./actor.ts";
 import type { Alarm } from "./alarm.ts";
-import { LockAbortedError, type LockError } from "./errors.ts";
-import { showKey } from "./key.ts";
+import type { LockError } from "./errors.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Wish } from "./options.ts";
+import { abortedError } from "./refusals.ts";
 
 /** The line that a task stands in. */
 export interface TaskLine {
@@ -84,13 +84,6 @@ export class Task {
     this.#deadlines?.delete(this);
     this.#offAbort?.();
   }
-}
-
-export function abortedError(keys: readonly string[], signal: AbortSignal): LockAbortedError {
-  return new LockAbortedError(`the wait for ${keys.map(showKey).join(", ")} was aborted by its signal`, {
-    key: keys[0],
-    cause: signal.reason,
-  });
 }
 
 /** First in, first out; leaving from the middle is cheap, because those who left are only passed over. */
