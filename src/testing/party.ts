@@ -14,6 +14,7 @@ import type {
   RenewItem,
   Request,
 } from "../core/store.ts";
+import { nodeSystem } from "../system/node.ts";
 import { makeIo } from "./io.ts";
 
 /** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
@@ -51,7 +52,9 @@ export class Party {
 
   /** One attempt, or one heartbeat: the same call. */
   async send(): Promise<AttemptAnswer> {
-    this.request = { ...this.request, seq: this.request.seq + 1 };
+    // Without a place in line every try is a request of its own: an id that was told "busy" has ended.
+    const id = this.request.queue || this.grant !== null ? this.request.id : nodeSystem.randomId();
+    this.request = { ...this.request, id, seq: this.request.seq + 1 };
     this.sentAtMs.set(this.request.seq, this.#nowMs());
     const answer = await this.store.attempt(this.request, makeIo());
     if ("granted" in answer) this.grant = answer.granted;
