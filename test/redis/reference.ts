@@ -20,6 +20,8 @@ export class Reference {
     return this.#step<AttemptAnswer<null>>(proc, request.keys, (ledger, records) => {
       const answer = ledger.attempt(request);
       if ("granted" in answer) return [{ granted: toGrant(answer.granted) }, true];
+      // Core never asks again with an id that has ended, so the store keeps to that answer.
+      if ("ended" in answer) this.#ended.add(request.id);
       if (!("busy" in answer)) return [answer, true];
       if (!request.queue) this.#ended.add(request.id);
       const holders = records.flatMap((one) => one.holders).map((row) => holderInfo(row, this.nowUs / 1_000));

@@ -82,13 +82,13 @@ const UNREADABLE: Finding = {
 };
 
 /** `failure`: why there is no subscription, or null. */
-export function noPush(failure: unknown): Finding[] {
+export function noPush(failure: Error | null): Finding[] {
   if (failure === null) return [];
   return [
     {
       id: "no-push",
       level: "warning",
-      what: `the server does not let this client listen: ${failure instanceof Error ? failure.message : String(failure)}`,
+      what: `the server does not let this client listen: ${failure.message}`,
       why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
       fix: "allow one more connection, and to this user +subscribe and the channels NAMESPACE:push:*",
     },

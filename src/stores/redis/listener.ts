@@ -16,7 +16,7 @@ export class Listener {
   #listening: Promise<() => Promise<void>> | null = null;
   #closed = false;
   /** Why there is no subscription. */
-  failure: unknown = null;
+  failure: Error | null = null;
 
   constructor(port: RedisPort, channel: string) {
     this.#port = port;
@@ -29,7 +29,7 @@ export class Listener {
       await this.#listen();
       this.failure = null;
     } catch (error) {
-      this.failure = error;
+      this.failure = error instanceof Error ? error : new Error(String(error));
     }
   }
 

@@ -12,10 +12,10 @@ local queue = ARGV[15] == '1'
 -- One key that nobody holds or waits for, the most frequent case by far: decided before a single rule is set up.
 if #KEYS == 1 and ARGV[12] == '0' then
   local text = redis.call('GET', KEYS[1])
-  local brief = not text or string.sub(text, 1, 4) == BRIEF
+  local short = not text or string.sub(text, 1, 4) == SHORT
   local last, marks, gone, holder = 0, {}, {}, nil
-  if text and brief then last, marks, gone, holder = cmsgpack.unpack(string.sub(text, 5)) end
-  if brief and not holder then
+  if text and short then last, marks, gone, holder = cmsgpack.unpack(string.sub(text, 5)) end
+  if short and not holder then
     local mark = marks[self]
     if (mark and turn < mark[1]) or gone[id] then return { 'ended' } end
     local room = mode == 'exclusive' and limit == 1 and math.floor(ttlMs * 1000) or 0
@@ -24,7 +24,7 @@ if #KEYS == 1 and ARGV[12] == '0' then
     local life = math.ceil(math.max(ttlMs + graceMs, top / 1000 - now)) + KEEP_FENCE_MS
     local body = cmsgpack.pack(top, marks, gone, id, self, mode, tonumber(ARGV[8]), ARGV[13], ARGV[14], fence, room, fence,
       now, now + ttlMs + graceMs, limit)
-    redis.call('SET', KEYS[1], BRIEF .. body, 'PX', string.format('%.0f', life))
+    redis.call('SET', KEYS[1], SHORT .. body, 'PX', string.format('%.0f', life))
     return { 'granted', string.format('%.0f', room), string.format('%.0f', fence) }
   end
 end

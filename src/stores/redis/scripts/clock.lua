@@ -1,7 +1,7 @@
 -- What every script begins with: who asks, and when by the server's clock.
 -- ARGV: 1 prefix of the channels, 2 the opened store that asks, 3 length of a claim in ms
 
-local BRIEF, FULL = 'hf1b', 'hf1f'
+local SHORT, FULL = 'hf1b', 'hf1f'
 local KEEP_FENCE_MS = 3600000
 local REMEMBER_MS = 60000
 

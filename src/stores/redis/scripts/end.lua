@@ -9,7 +9,7 @@ local id, turn = ARGV[4], tonumber(ARGV[5])
 
 -- A lone holder of one key that nobody waits for: decided before a single rule is set up.
 local text = #KEYS == 1 and redis.call('GET', KEYS[1])
-if text and string.sub(text, 1, 4) == BRIEF then
+if text and string.sub(text, 1, 4) == SHORT then
   local last, marks, gone, holder, _, _, _, _, _, fence, room, _, _, ends = cmsgpack.unpack(string.sub(text, 5))
   local used = tonumber(ARGV[6])
   if holder == id and ends > now and used then
@@ -23,7 +23,7 @@ if text and string.sub(text, 1, 4) == BRIEF then
     end
     marks[self] = { math.max(open, mark and mark[1] or 0), now }
     if turn >= open then gone[id] = now end
-    local body = BRIEF .. cmsgpack.pack(last, marks, gone)
+    local body = SHORT .. cmsgpack.pack(last, marks, gone)
     local life = string.format('%.0f', math.ceil(math.max(0, last / 1000 - now)) + KEEP_FENCE_MS)
     -- When memory is full Redis refuses this as a first write, and lets it pass as a second one.
     local set = redis.pcall('SET', KEYS[1], body, 'PX', life)

@@ -1,5 +1,5 @@
 -- The record of a key and the rules by which it changes; they are those of stores/shared/ledger.ts, which says why.
--- A record is one string: a mark of its form, then packed values. The brief form (last fence, marks, gone, and a lone holder
+-- A record is one string: a mark of its form, then packed values. The short form (last fence, marks, gone, and a lone holder
 -- or none) can be read and written without a table, which is what most locks need; the full form is a table.
 -- Follows clock.lua
 
@@ -13,7 +13,7 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
-local function readBrief(text)
+local function readShort(text)
   local last, marks, gone, id, proc, mode, permits, label, actor, fence, room, used, since, ends, limit =
     cmsgpack.unpack(string.sub(text, 5))
   local it = { last = last, marks = marks, gone = gone, holders = {} }
@@ -32,7 +32,7 @@ local function record(name)
   if it then return it end
   local text = redis.call('GET', name)
   local form = text and string.sub(text, 1, 4)
-  if form == BRIEF then it = readBrief(text)
+  if form == SHORT then it = readShort(text)
   elseif form == FULL then it = cmsgpack.unpack(string.sub(text, 5))
   elseif form then error('HOLDFAST-FOREIGN')
   else it = { last = 0 } end
@@ -58,8 +58,8 @@ local function packed(it)
       last = it.last, limit = it.limit, holders = it.holders, line = it.line, marks = it.marks, gone = it.gone,
     })
   end
-  if not row then return BRIEF .. cmsgpack.pack(it.last, it.marks, it.gone) end
-  return BRIEF .. cmsgpack.pack(it.last, it.marks, it.gone, row.id, row.proc, row.mode, row.permits, row.label, row.actor,
+  if not row then return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone) end
+  return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone, row.id, row.proc, row.mode, row.permits, row.label, row.actor,
     row.fence, row.room, row.used, row.since, row.ends, it.limit)
 end
 
