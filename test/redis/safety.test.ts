@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../src/index.ts";
-import { io, RedisWorld } from "./world.ts";
+import { io, RedisWorld, request } from "./world.ts";
 
 let world: RedisWorld;
 
@@ -74,5 +74,21 @@ describe("a Redis", () => {
     expect((await next).fence > lease.fence).toBe(true);
     await one.close();
     await two.close();
+  });
+
+  it("that has no room for a second connection is used without pushes", async () => {
+    for (const driver of ["redis", "ioredis"] as const) {
+      const clients = Number(/connected_clients:(\d+)/.exec(String(await world.ask("INFO", "clients")))?.[1]);
+      await world.ask("CONFIG", "SET", "maxclients", String(clients + 1));
+      try {
+        const store = await world.open({ url: world.url, driver });
+        expect((await store.check(io)).map((finding) => finding.id)).toContain("no-push");
+        expect(await store.attempt(request("alone"), io)).toHaveProperty("granted");
+        await store.revoke("alone", { reason: "done", force: true }, io);
+        await store.close();
+      } finally {
+        await world.ask("CONFIG", "SET", "maxclients", "1000");
+      }
+    }
   });
 });

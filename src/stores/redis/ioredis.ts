@@ -45,21 +45,15 @@ export class IoredisPort implements RedisPort {
     this.keyPrefix = client.options.keyPrefix ?? "";
   }
 
-  /** A client of our own. Its first connection fails at once; later ones are tried again for as long as it is open. */
+  /** A client of our own. */
   static async connect(Redis: IoredisClass, url: string): Promise<IoredisPort> {
-    let connected = false;
+    const again = new Reconnection();
     const client = new Redis(url, {
-      lazyConnect: true,
+      ...again.options,
       connectTimeout: CONNECT_MS,
-      maxRetriesPerRequest: null,
       autoResendUnfulfilledCommands: false,
-      retryStrategy: (times: number) =>
-        connected ? Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** times) : null,
     });
-    client.on("error", QUIET);
-    client.on("connect", () => client.stream?.unref?.());
-    await connectOnce(client);
-    connected = true;
+    await again.connect(client);
     return new IoredisPort(client, true);
   }
 
@@ -70,13 +64,8 @@ export class IoredisPort implements RedisPort {
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
-    const listener = this.#client.duplicate({
-      lazyConnect: true,
-      autoResubscribe: true,
-      maxRetriesPerRequest: null,
-    });
-    listener.on("error", QUIET);
-    listener.on("connect", () => listener.stream?.unref?.());
+    const again = new Reconnection();
+    const listener = this.#client.duplicate({ ...again.options, autoResubscribe: true });
     listener.on("message", (_channel: string, message: string) => hear(message));
     this.#listeners.add(listener);
     const stop = (): Promise<void> => {
@@ -85,7 +74,7 @@ export class IoredisPort implements RedisPort {
       return Promise.resolve();
     };
     try {
-      await listener.connect();
+      await again.connect(listener);
       await listener.subscribe(channel);
     } catch (error) {
       await stop();
@@ -141,19 +130,29 @@ export class IoredisPort implements RedisPort {
   }
 }
 
-/** ioredis says "Connection is closed" and tells why in an event. */
-async function connectOnce(client: IoredisClient): Promise<void> {
-  let cause: unknown;
-  const remember = (error: unknown): void => {
-    cause ??= error;
+/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever. */
+class Reconnection {
+  #connected = false;
+  readonly options: object = {
+    lazyConnect: true,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times: number) =>
+      this.#connected ? Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** times) : null,
   };
-  client.on("error", remember);
-  try {
-    await client.connect();
-  } catch (error) {
-    client.disconnect();
-    throw cause ?? error;
-  } finally {
-    client.off("error", remember);
+
+  /** ioredis only says "Connection is closed", and tells why in an event. */
+  async connect(client: IoredisClient): Promise<void> {
+    let cause: unknown;
+    client.on("error", (error: unknown) => {
+      if (!this.#connected) cause ??= error;
+    });
+    client.on("connect", () => client.stream?.unref?.());
+    try {
+      await client.connect();
+      this.#connected = true;
+    } catch (error) {
+      client.disconnect();
+      throw cause ?? error;
+    }
   }
 }

@@ -7,6 +7,7 @@ import type { Patience, RedisPort, Reply } from "./port.ts";
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
+  readonly options?: { readonly socket?: object } | undefined;
   sendCommand(args: readonly string[], options?: object): Promise<unknown>;
   duplicate(overrides?: object): NodeRedisClient;
   connect(): Promise<unknown>;
@@ -46,21 +47,20 @@ export class NodeRedisPort implements RedisPort {
     this.#own = own;
   }
 
-  /** A client of our own. Its first connection fails at once; later ones are tried again for as long as it is open. */
+  /** A client of our own. */
   static async connect(module: NodeRedisModule, url: string): Promise<NodeRedisPort> {
-    let connected = false;
-    const reconnectStrategy = (retries: number): number | false =>
-      connected ? Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries) : false;
+    const again = new Reconnection();
     const client = module.createClient({
       url,
-      socket: { reconnectStrategy, connectTimeout: CONNECT_MS },
+      socket: { reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
       disableOfflineQueue: true,
     });
-    client.on("error", () => {});
-    await client.connect();
-    connected = true;
-    client.unref?.();
-    return new NodeRedisPort(client, true);
+    const port = new NodeRedisPort(client, true);
+    await again.connect(client).catch(async (error: unknown) => {
+      await port.close();
+      throw error;
+    });
+    return port;
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
@@ -73,16 +73,16 @@ export class NodeRedisPort implements RedisPort {
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
-    const listener = this.#client.duplicate({ disableOfflineQueue: false });
-    listener.on("error", () => {});
+    const again = new Reconnection();
+    const socket = { ...this.#client.options?.socket, reconnectStrategy: again.strategy };
+    const listener = this.#client.duplicate({ disableOfflineQueue: false, socket });
     this.#listeners.add(listener);
     const stop = async (): Promise<void> => {
       this.#listeners.delete(listener);
       await end(listener);
     };
     try {
-      await listener.connect();
-      listener.unref?.();
+      await again.connect(listener);
       await listener.subscribe(channel, hear);
     } catch (error) {
       await stop();
@@ -99,6 +99,27 @@ export class NodeRedisPort implements RedisPort {
 }
 
 const PLAIN = { typeMapping: {} };
+
+/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever. */
+class Reconnection {
+  #connected = false;
+
+  readonly strategy = (retries: number): number | false =>
+    this.#connected && Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries);
+
+  async connect(client: NodeRedisClient): Promise<void> {
+    let failure: unknown = null;
+    client.on("error", (error: unknown) => {
+      failure ??= error;
+    });
+    await client.connect();
+    // It also resolves when the server hung up during the greeting, as one does that has too many clients, and then believes
+    // in a dead socket for ever.
+    if (failure !== null) throw failure;
+    this.#connected = true;
+    client.unref?.();
+  }
+}
 
 /** At once: whatever is still under way has been given up by its caller. */
 async function end(client: NodeRedisClient): Promise<void> {
