@@ -108,14 +108,14 @@ class Reconnection {
     this.#connected && Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries);
 
   async connect(client: NodeRedisClient): Promise<void> {
-    let failure: unknown = null;
+    const failures: Error[] = [];
     client.on("error", (error: unknown) => {
-      failure ??= error;
+      if (!this.#connected) failures.push(error instanceof Error ? error : new Error(String(error)));
     });
     await client.connect();
     // It also resolves when the server hung up during the greeting, as one does that has too many clients, and then believes
     // in a dead socket for ever.
-    if (failure !== null) throw failure;
+    if (failures[0] !== undefined) throw failures[0];
     this.#connected = true;
     client.unref?.();
   }
