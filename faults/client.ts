@@ -18,7 +18,7 @@ const say = (message: FromClient): void => {
   if (process.connected) process.send?.(message);
 };
 const journal = new Journal(setup.folder, name);
-const real = createLocks(setup.url);
+const real = createLocks(setup.url, { label: name });
 // Opens the store, so that no ask has to pay for that.
 await real.check();
 const locks = cheating(setup.cheat, real);

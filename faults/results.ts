@@ -53,7 +53,7 @@ npm run faults -- --report
 \`\`\`
 
 A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
-run that fails keeps its histories and prints where they are. \`client-wall-clock\` needs a C compiler and fails without one.
+run that fails keeps its histories, prints where they are, and takes the place of the good one in this table. \`client-wall-clock\` needs a C compiler and fails without one.
 That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/planted.test.ts\`).
 `;
 
@@ -62,7 +62,8 @@ const NOTES = `
 \`renew: false\`, which some requests use. *stale writes refused*: what the guard kept out. *lost updates without guard*: what the
 same faults did to the register that has none; no lock can prevent these, the fence can. *longest recovery*: from the fault
 that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
-that ran other things too.
+that ran other things too. A time in which a client's event loop did not turn, for whatever reason, is not held against
+P7, P8 and P13; it never excuses an overlap or a fence.
 `;
 
 const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [

@@ -13,7 +13,7 @@ export interface RunSettings {
   readonly cheats: readonly Cheat[];
 }
 
-export const DEFAULTS = { store: "local", fault: "pause", seconds: 20, clients: 6, tasks: 4 } as const;
+export const DEFAULTS = { store: "local", fault: "pause", seconds: 40, clients: 6, tasks: 4 } as const;
 
 export const CHEATS = [
   "no-lock",

@@ -2,7 +2,7 @@
 // that only real processes can get wrong. It must never excuse anything that its client was awake for.
 
 import { check, type NamedViolation } from "../sim/checkers/index.ts";
-import { stoppedMs } from "../sim/checkers/outcomes.ts";
+import { stoppedMs } from "../sim/stops.ts";
 import type { History, RunContext } from "../sim/history.ts";
 import { callTimeoutMs } from "../src/core/call.ts";
 import { defaultGraceMs } from "../src/core/window.ts";
@@ -22,10 +22,7 @@ export interface Verdict {
 
 export function judge(histories: Histories, guarantees: Guarantees): Verdict {
   const history: History = { events: histories.events, context: contextOf(guarantees) };
-  const violations = [
-    ...check(history),
-    ...histories.remarks.flatMap((remark) => remarked(remark, histories)),
-  ];
+  const violations = [...check(history), ...histories.remarks.flatMap((remark) => remarked(remark, history))];
   return { history, violations };
 }
 
@@ -44,11 +41,11 @@ function contextOf(guarantees: Guarantees): RunContext {
   };
 }
 
-function remarked({ type, at, client, what }: Remark, { events }: Histories): NamedViolation[] {
+function remarked({ type, at, client, what }: Remark, history: History): NamedViolation[] {
   const found = { checker: type, at, what: `${client}: ${what}` };
   if (type === "outlived") return [{ ...found, promise: "P7" }];
   if (type === "unnamed-error" || type === "ended-by-itself") return [{ ...found, promise: "P17" }];
   // Handed out after its end: only to a client that did not run when it was.
-  const stopped = stoppedMs(events, client, at - JUST_BEFORE_MS, at + JUST_BEFORE_MS) > 0;
+  const stopped = stoppedMs(history, client, at - JUST_BEFORE_MS, at + JUST_BEFORE_MS) > 0;
   return stopped ? [] : [{ ...found, promise: "P8" }];
 }

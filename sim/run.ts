@@ -86,7 +86,8 @@ class World {
   async play(): Promise<void> {
     const { settings, timeline } = { settings: this.#settings, timeline: this.timeline };
     for (let i = 0; i < settings.clients; i += 1) this.#client("c").start(settings.tasks);
-    for (const fault of settings.faults) timeline.at(fault.at * settings.lengthMs, () => this.#strike(fault));
+    for (const fault of settings.faults)
+      timeline.at((fault.at / 1_000) * settings.lengthMs, () => this.#strike(fault));
     await timeline.run(settings.lengthMs);
     await this.#heal();
     await this.#settle();

@@ -20,7 +20,7 @@ export type FaultKind =
 
 export interface Fault {
   readonly kind: FaultKind;
-  /** As a share of the run's length. */
+  /** In thousandths of the run's length. */
   readonly at: number;
   readonly ms: number;
   /** Which client, by number; taken modulo. */
@@ -67,7 +67,8 @@ const kind: fc.Arbitrary<FaultKind> = fc.oneof(
 
 const fault: fc.Arbitrary<Fault> = fc.record({
   kind,
-  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  // Not a double: those are drawn evenly over their bit patterns, and nearly all of them are nearly zero.
+  at: fc.integer({ min: 0, max: 1_000 }),
   ms: fc.integer({ min: 1, max: 2_500 }),
   client: fc.nat(7),
 });

@@ -12,7 +12,8 @@ const LATE_MS = 150;
 /** Longer than any call may take. */
 const SLOW_MS = 900;
 /** Longer than the key of a dead holder may stay taken. */
-const HOG_MS = 4_500;
+const HOG_MS = 7_000;
+const HOG_LOOK_MS = 100;
 const KEEP_MS = 60_000;
 const LARGEST_FENCE = 2n ** 62n;
 
@@ -44,7 +45,7 @@ export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
       return altered(locks, (lease) => around(lease, { held: () => true, signal: () => signal }), SHORT_HOLD);
     }
     case "hog":
-      return altered(locks, (lease) => around(lease, { release: () => () => hog(lease) }));
+      return altered(locks, (lease) => around(lease, { release: () => () => hog(locks, lease) }));
     case "slow-ask":
       return {
         ...plain(locks),
@@ -124,10 +125,18 @@ function late(lease: Lease): ClientLease {
   return around(lease, { signal: () => told.signal });
 }
 
-/** Says that it has let go, and keeps the key. */
-function hog(lease: Lease): Promise<boolean> {
-  setTimeout(() => void lease.release().catch(() => {}), HOG_MS);
+/** Says that it has let go, and keeps the key until a probe has waited for it for too long. */
+function hog(locks: Locks, lease: Lease): Promise<boolean> {
+  void (async () => {
+    while (lease.held && !(await starved(locks, lease.key))) await sleep(HOG_LOOK_MS);
+    await lease.release();
+  })().catch(() => {});
   return Promise.resolve(true);
+}
+
+async function starved(locks: Locks, key: string): Promise<boolean> {
+  const waiters = (await locks.inspect(key))?.waiters ?? [];
+  return waiters.some(({ label, waitedMs }) => label.startsWith("probe") && waitedMs > HOG_MS);
 }
 
 async function keep(locks: Locks): Promise<void> {

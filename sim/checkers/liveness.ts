@@ -42,8 +42,10 @@ function coveredMs(
   from: number,
   to: number,
 ): number {
+  // Who waits for several keys at once keeps its place in each line, so any of them may be what all wait for.
+  const several = ofType(history, "ask").some((ask) => ask.keys.length > 1);
   const spans = beliefs(history)
-    .filter((belief) => belief.ask.keys.some((key) => keys.includes(key)))
+    .filter((belief) => several || belief.ask.keys.some((key) => keys.includes(key)))
     .map((belief) => [Math.max(from, belief.from), Math.min(to, belief.to)] as const)
     .filter(([start, end]) => end > start)
     .sort((a, b) => a[0] - b[0]);
@@ -61,6 +63,8 @@ function coveredMs(
 export const wakeUp: Checker = (history) => {
   const healed = ofType(history, "healed")[0]?.at;
   if (healed === undefined || history.context.forgetful) return [];
+  // Who stands first in line and waits for another key too may leave this one idle for as long as that takes.
+  if (ofType(history, "store-seated").some((event) => event.several === true)) return [];
   // A call that was lost before the healing is known to be lost one timeout later.
   const healedAt = healed + history.context.callTimeoutMs(Number.POSITIVE_INFINITY);
   const violations: Violation[] = [];
@@ -92,6 +96,5 @@ export const wakeUp: Checker = (history) => {
 
 function waiting(history: Parameters<Checker>[0], key: string, id: string): number {
   const seat = ofType(history, "store-seated").find((event) => event.key === key && event.id === id);
-  // Who waits for several keys may leave one of them idle until it gets the others.
-  return seat === undefined || seat.several === true ? Number.POSITIVE_INFINITY : seat.at;
+  return seat?.at ?? Number.POSITIVE_INFINITY;
 }

@@ -1,7 +1,8 @@
 // P8: an ask that was refused is never held, and each ask has one outcome. P13: it has it within its wait and one call.
 // P9: several keys are held together or not at all.
 
-import { type Checker, type HistoryEvent, ofType, type Violation } from "../history.ts";
+import { type Checker, ofType, type Violation } from "../history.ts";
+import { stoppedMs } from "../stops.ts";
 
 export const oneOutcome: Checker = (history) => {
   const violations: Violation[] = [];
@@ -45,7 +46,7 @@ export const bounds: Checker = (history) => {
     if (ask.waitMs === Number.POSITIVE_INFINITY) continue;
     const outcome = outcomes.get(ask.ask) ?? crashed.get(ask.client) ?? overAt;
     const boundMs =
-      ask.waitMs + context.callTimeoutMs(ask.ttlMs) + stoppedMs(history.events, ask.client, ask.at, outcome);
+      ask.waitMs + context.callTimeoutMs(ask.ttlMs) + stoppedMs(history, ask.client, ask.at, outcome);
     if (outcome - ask.at > boundMs + context.slackMs) {
       const took = (outcome - ask.at).toFixed(0);
       violations.push({
@@ -57,18 +58,3 @@ export const bounds: Checker = (history) => {
   }
   return violations;
 };
-
-/** How long a client did not run between two moments. */
-export function stoppedMs(events: readonly HistoryEvent[], client: string, from: number, to: number): number {
-  let total = 0;
-  let since: number | null = null;
-  for (const event of events) {
-    if ((event.type !== "paused" && event.type !== "resumed") || event.client !== client) continue;
-    if (event.type === "paused") since ??= event.at;
-    else if (since !== null) {
-      total += Math.max(0, Math.min(to, event.at) - Math.max(from, since));
-      since = null;
-    }
-  }
-  return since === null ? total : total + Math.max(0, to - Math.max(from, since));
-}

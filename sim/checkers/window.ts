@@ -2,6 +2,7 @@
 
 import { beliefs } from "../beliefs.ts";
 import { type Checker, ofType, type StoreStep, type Violation } from "../history.ts";
+import { stops } from "../stops.ts";
 
 /** A waiter that was chosen is kept the key for at least this long, however short its ttl. */
 const SHORTEST_CLAIM_MS = 200;
@@ -51,20 +52,22 @@ function keptUntil(steps: readonly StoreStep[], fence: bigint): number {
   return Number.NEGATIVE_INFINITY;
 }
 
+/** The loss is signalled up to this long before the window ends. */
+const SIGNAL_MARGIN_MS = 60;
+/** A clock that was set is looked at this often; `held` sees it at once, the signal at the next look. */
+const CLOCK_NOTICED_MS = 260;
+
 /** P7: a loss is signalled before the window ends, unless its process did not run. */
 export const lossInTime: Checker = (history) => {
   const violations: Violation[] = [];
   const windows = new Map(beliefs(history).map((belief) => [belief.lease, belief]));
-  const stopped = ofType(history, "paused", "resumed");
+  const reset = new Set(ofType(history, "believes").map((event) => event.lease));
   for (const event of ofType(history, "lost")) {
     const belief = windows.get(event.lease);
-    if (belief === undefined || event.at <= belief.windowEnd + history.context.slackMs) continue;
-    const wasStopped = stopped.some(
-      (one) =>
-        one.client === event.client &&
-        one.type === "paused" &&
-        one.at <= belief.windowEnd &&
-        resumedAfter(stopped, one) >= belief.windowEnd - 60,
+    const allowedMs = history.context.slackMs + (reset.has(event.lease) ? CLOCK_NOTICED_MS : 0);
+    if (belief === undefined || event.at <= belief.windowEnd + allowedMs) continue;
+    const wasStopped = stops(history, event.client).some(
+      ([from, to]) => from <= belief.windowEnd && to >= belief.windowEnd - SIGNAL_MARGIN_MS,
     );
     if (!wasStopped) {
       const late = (event.at - belief.windowEnd).toFixed(1);
@@ -77,13 +80,3 @@ export const lossInTime: Checker = (history) => {
   }
   return violations;
 };
-
-function resumedAfter(
-  stopped: readonly { type: string; client: string; at: number }[],
-  pause: { client: string; at: number },
-): number {
-  const next = stopped.find(
-    (one) => one.type === "resumed" && one.client === pause.client && one.at >= pause.at,
-  );
-  return next?.at ?? Number.POSITIVE_INFINITY;
-}

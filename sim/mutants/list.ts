@@ -22,15 +22,15 @@ export const mutants: readonly Mutant[] = [
     killers: ["windowHonesty"],
   },
   {
-    name: "window from the first send of a waiter, lasting the full ttl",
+    name: "window from the first send of a waiter",
     file: "core/acquire.ts",
     edits: [
       {
-        find: "const hold = this.#deps.holds.begin(this.#request, this.shape, grant, sentAt);",
-        put: "const hold = this.#deps.holds.begin(this.#request, this.shape, { ...grant, validMs: this.shape.ttlMs }, this.#deps.holds.now());",
+        find: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED];",
+        put: "const sentAt = this.#sentAt[1 % SENDS_REMEMBERED];",
       },
     ],
-    killers: ["windowHonesty", "exclusion"],
+    killers: ["recovery", "bounds", "leftovers", "wakeUp", "windowHonesty"],
   },
   {
     name: "wall clock",

@@ -136,9 +136,12 @@ class Run {
       };
       // The last look at the clock: this process may have been stopped since the grant.
       lease.assertHeld();
+      const obstacle = Child.obstacle(this.#command, process.env["PATH"]);
+      if (obstacle !== null) return { ending: obstacle, lost: false };
       const child = Child.start(this.#command, { env, lifeline, interactive });
       if (child.target === null) return { ending: await child.ended, lost: false };
       watchdog.guard(child.target);
+      child.open();
       this.#signals.passTo(child, interactive);
       const guard = new LossGuard({
         locks: this.#opened.locks,

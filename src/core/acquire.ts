@@ -11,7 +11,7 @@ import { InvalidArgumentError, type LockError, StoreUnavailableError } from "./e
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
 import { showKey } from "./key.ts";
-import { type Shape, shapeOf } from "./options.ts";
+import type { Shape } from "./options.ts";
 import type { Busy, Grant, OpenStore, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 
@@ -109,7 +109,7 @@ export class Turn {
   async #attempt(): Promise<number | null> {
     const { store, caller, holds } = this.#deps;
     this.#woken = false;
-    this.#request = { ...this.#request, seq: this.#request.seq + 1 };
+    this.#request = makeRequest(this.#wish, this.#request.id, this.#request.seq + 1, true);
     const request = this.#request;
     const sentAt = holds.now();
     this.#sentAt[request.seq % SENDS_REMEMBERED] = sentAt;
@@ -256,7 +256,7 @@ export class Turn {
 
 /** One attempt that leaves no place in line. Null when busy; `busy` then says who holds it. */
 export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hold: Hold } | { busy: Busy }> {
-  const request: Request = { ...newRequest(deps.system, wish), seq: 1, queue: false };
+  const request = makeRequest(wish, deps.system.randomId(), 1, false);
   const sentAt = deps.holds.now();
   try {
     const answer = await deps.caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
@@ -277,8 +277,14 @@ export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hol
 }
 
 function newRequest(system: System, wish: TurnWish): Request {
-  const { keys, shape, label, actor } = wish;
-  return { ...shapeOf(shape), keys, label, actor, queue: true, id: system.randomId(), seq: 0 };
+  return makeRequest(wish, system.randomId(), 0, true);
+}
+
+/** Written out: this runs for every attempt, and copying an object by spreading it took a tenth of a local acquire. */
+function makeRequest(wish: TurnWish, id: string, seq: number, queue: boolean): Request {
+  const { mode, permits, limit, ttlMs, graceMs, keepMs } = wish.shape;
+  const { keys, label, actor } = wish;
+  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue };
 }
 
 function limitConflict(conflict: { readonly key: string; readonly limit: number }, shape: Shape): LockError {

@@ -17,6 +17,12 @@ export interface HoldKeeper {
 /** Less than one, because the store's clock may run slower than ours. */
 const PASSES_PER_US = 0.95;
 
+/** The line whose tasks want what this hold holds. */
+export interface HoldLine {
+  pass(hold: Hold): boolean;
+  ended(hold: Hold): void;
+}
+
 export class Hold {
   readonly request: Request;
   readonly shape: Shape;
@@ -30,6 +36,8 @@ export class Hold {
   #window: Window;
   #ended = false;
   lease: HeldLease | null = null;
+  /** Where it may be handed on. */
+  line: HoldLine | null = null;
   ttlMs: number;
   /** The grant counts from a heartbeat and is short, or must be confirmed: to be renewed before anything else. */
   readonly provisional: boolean;

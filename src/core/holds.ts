@@ -91,17 +91,17 @@ export class Holds implements HoldKeeper {
   lost(hold: Hold, reason: LossReason, detail?: string): void {
     if (hold.ended) return;
     const lease = hold.lease;
-    // The holder is told before the store: nobody else may get the key while it still believes.
-    const told = lease !== null && lease.markLost(reason, detail);
+    // The holder and all listeners are told before the store: nobody else may get the key while somebody still believes.
+    if (lease !== null && lease.markLost(reason, detail)) {
+      const heldMs = this.#system.monoMs() - lease.grantedAtMs;
+      this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
+    }
     // Several keys are all held or none: what is left of the others is given back.
     for (const one of lease?.holds ?? [hold]) {
       if (one.ended) continue;
       this.end(one);
       this.abandonment.add(one.request);
     }
-    if (!told) return;
-    const heldMs = this.#system.monoMs() - lease.grantedAtMs;
-    this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
   }
 
   all(): Hold[] {

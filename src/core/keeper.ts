@@ -3,6 +3,7 @@
 
 import type { Actor } from "./actor.ts";
 import { attemptOnce } from "./acquire.ts";
+import { Alarm } from "./alarm.ts";
 import { type Caller, callTimeoutMs } from "./call.ts";
 import type { Duration } from "./duration.ts";
 import { LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
@@ -27,9 +28,9 @@ export class Keeper implements LeaseKeeper, LineDeps {
   readonly caller: Caller;
   readonly holds: Holds;
   readonly handoffMs: number;
+  readonly deadlines: Alarm<Task>;
   readonly #events: Events;
   readonly #lines = new Map<string, Line>();
-  readonly #lineOf = new Map<Hold, Line>();
 
   constructor(store: OpenStore, caller: Caller, system: System, events: Events, handoffMs: number) {
     this.store = store;
@@ -37,17 +38,18 @@ export class Keeper implements LeaseKeeper, LineDeps {
     this.#events = events;
     this.handoffMs = handoffMs;
     this.caller = caller;
+    this.deadlines = new Alarm<Task>(system, (due) => {
+      for (const task of due) task.expire();
+    });
     this.holds = new Holds(store, this.caller, system, events, (hold) => this.#ended(hold));
   }
 
-  async acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
-    const deadlineMs = sinceMs + wish.waitMs;
-    if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
-      const one = (key: string): Promise<HeldLease> =>
-        this.#acquireLine([key], wish, actor, sinceMs, deadlineMs);
-      return this.#join(await acquireEach(keys, one), wish, actor);
+  acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
+    if (keys.length === 1 || this.store.guarantees.kinds.includes("multi")) {
+      return this.#acquireLine(keys, wish, actor, sinceMs);
     }
-    return this.#acquireLine(keys, wish, actor, sinceMs, deadlineMs);
+    const one = (key: string): Promise<HeldLease> => this.#acquireLine([key], wish, actor, sinceMs);
+    return acquireEach(keys, one).then((leases) => this.#join(leases, wish, actor));
   }
 
   async tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
@@ -65,18 +67,15 @@ export class Keeper implements LeaseKeeper, LineDeps {
   async release(lease: HeldLease): Promise<boolean> {
     if (!lease.held) return false;
     lease.markReleased();
-    const hold = lease.holds[0] as Hold;
-    const line = lease.holds.length === 1 ? this.#lineOf.get(hold) : undefined;
     const heldMs = this.system.monoMs() - lease.grantedAtMs;
-    if (line?.pass(hold)) {
-      this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff: true }));
-      return true;
+    const hold = lease.holds[0] as Hold;
+    const handedOff = lease.holds.length === 1 && hold.line !== null && hold.line.pass(hold);
+    try {
+      if (handedOff) return true;
+      return await (lease.holds.length === 1 ? this.#releaseHold(hold) : this.#releaseAll(lease));
+    } finally {
+      this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff }));
     }
-    const answers = await Promise.allSettled(lease.holds.map((one) => this.#releaseHold(one)));
-    this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff: false }));
-    const failed = answers.find((answer) => answer.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
-    return answers.every((answer) => answer.status === "fulfilled" && answer.value);
   }
 
   async extend(lease: HeldLease, ttl: Duration | undefined): Promise<void> {
@@ -115,6 +114,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
     await Promise.allSettled([...leases].map((lease) => lease.release()));
     await this.holds.abandonment.settled(CLOSE_MS);
     this.holds.stop();
+    this.deadlines.stop();
     // A store that cannot even close is left to itself: there is nothing more to give back.
     await this.caller.call("close", undefined, CLOSE_MS, () => this.store.close()).catch(() => {});
   }
@@ -125,7 +125,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
     if (handedOff) {
       this.holds.passed(hold);
     } else {
-      this.#lineOf.set(hold, line);
+      hold.line = line;
       this.holds.started(hold);
     }
     this.#events.emit("acquired", () => ({ ...lease.toEvent(), waitedMs: nowMs - task.sinceMs, handedOff }));
@@ -149,16 +149,12 @@ export class Keeper implements LeaseKeeper, LineDeps {
     if (this.#lines.get(line.name) === line) this.#lines.delete(line.name);
   }
 
-  async #acquireLine(
-    keys: readonly string[],
-    wish: Wish,
-    actor: Actor,
-    sinceMs: number,
-    deadlineMs: number,
-  ): Promise<HeldLease> {
-    if (wish.waitMs > 0) {
-      return this.#line(keys).enter(new Task(keys, wish, actor, sinceMs, deadlineMs));
-    }
+  #acquireLine(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
+    if (wish.waitMs === 0) return this.#acquireNow(keys, wish, actor, sinceMs);
+    return this.#line(keys).enter(new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs));
+  }
+
+  async #acquireNow(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     const answer = await this.#once(keys, wish, actor);
     if (answer instanceof HeldLease) return answer;
     throw timeoutError(keys, Math.round(this.system.monoMs() - sinceMs), answer, 0);
@@ -185,6 +181,13 @@ export class Keeper implements LeaseKeeper, LineDeps {
     return new HeldLease(this, holds, wish, actor, this.system.monoMs());
   }
 
+  async #releaseAll(lease: HeldLease): Promise<boolean> {
+    const answers = await Promise.allSettled(lease.holds.map((one) => this.#releaseHold(one)));
+    const failed = answers.find((answer) => answer.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    return answers.every((answer) => answer.status === "fulfilled" && answer.value);
+  }
+
   async #releaseHold(hold: Hold): Promise<boolean> {
     const told = this.caller.call("release", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
       this.store.release(hold.request, hold.cookie, { lastFences: hold.fences }, io),
@@ -204,9 +207,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   #ended(hold: Hold): void {
-    const line = this.#lineOf.get(hold);
-    this.#lineOf.delete(hold);
-    line?.ended(hold);
+    hold.line?.ended(hold);
   }
 
   #line(keys: readonly string[]): Line {

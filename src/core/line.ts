@@ -5,13 +5,14 @@
 
 import { Turn, type TurnDeps } from "./acquire.ts";
 import type { Actor } from "./actor.ts";
+import type { Alarm } from "./alarm.ts";
 import { LockAbortedError, type LockError, LockTimeoutError, StoreUnavailableError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import { sameShape, type Wish } from "./options.ts";
 import type { HolderInfo } from "./store.ts";
-import { type Task, TaskQueue } from "./task.ts";
+import { type Task, type TaskLine, TaskQueue } from "./task.ts";
 
 /** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
 const FRESH_SHARE = 0.5;
@@ -25,6 +26,7 @@ export interface Waited {
 
 export interface LineDeps extends TurnDeps {
   readonly handoffMs: number;
+  readonly deadlines: Alarm<Task>;
   /** Makes the handle of a granted hold. */
   lease(line: Line, hold: Hold, task: Waited, handedOff: boolean): HeldLease;
   /** A grant that nobody waits for any more. */
@@ -34,7 +36,7 @@ export interface LineDeps extends TurnDeps {
   idle(line: Line): void;
 }
 
-export class Line {
+export class Line implements TaskLine {
   readonly name: string;
   readonly keys: readonly string[];
   readonly #deps: LineDeps;
@@ -67,12 +69,7 @@ export class Line {
 
   enter(task: Task): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      task.wait(
-        { resolve, reject },
-        this.#deps.system,
-        () => this.#expired(task),
-        (error) => this.#leave(task, error),
-      );
+      task.wait(this, this.#deps.deadlines, resolve, reject);
       if (this.#tasks.size > 0 || this.#holds.size > 0) this.#announce(task);
       this.#tasks.push(task);
       this.#advance();
@@ -108,7 +105,7 @@ export class Line {
 
   close(): void {
     for (let task = this.#tasks.head; task !== null; task = this.#tasks.head) {
-      this.#leave(
+      this.leave(
         task,
         new LockAbortedError(`the wait for ${this.#names()} ended because the locks were closed`),
       );
@@ -210,7 +207,7 @@ export class Line {
   #failed(turn: Turn, error: LockError): void {
     if (this.#turn === turn) this.#turn = null;
     const task = this.#tasks.head;
-    if (task !== null) this.#leave(task, error);
+    if (task !== null) this.leave(task, error);
     else this.#advance();
   }
 
@@ -219,21 +216,21 @@ export class Line {
     task.granted(this.#deps.lease(this, hold, task, handedOff));
   }
 
-  #leave(task: Task, error: LockError): void {
+  leave(task: Task, error: LockError): void {
     this.#tasks.remove(task);
     task.refused(error);
     this.#advance();
   }
 
   /** At its deadline the head looks one last time; the others know that somebody is before them. */
-  #expired(task: Task): void {
+  expired(task: Task): void {
     const turn = this.#tasks.head === task ? this.#turn : null;
     if (turn === null) {
-      this.#leave(task, this.#timeout(task));
+      this.leave(task, this.#timeout(task));
       return;
     }
     void turn.lastTry().then(() => {
-      if (task.pending) this.#leave(task, this.#timeout(task));
+      if (task.pending) this.leave(task, this.#timeout(task));
     });
   }
 

@@ -10,7 +10,7 @@ import { type Clock, certainMs, signalMarginMs } from "./window.ts";
 /** With this share of the window left and no renewal confirmed, the holder is warned. */
 const ENDANGERED_SHARE = 0.25;
 /** A suspended machine or a clock that was set is noticed at the latest this long after it goes on. */
-const LOOK_EVERY_MS = 1_000;
+const LOOK_EVERY_MS = 250;
 
 /** Differences of large clock readings are rounded; a wait of less would ring again and again at the same moment. */
 const LEAST_MS = 0.1;

@@ -101,10 +101,6 @@ const ACQUIRE_OPTIONS = [
   "label",
 ] as const;
 
-export function shapeOf({ mode, permits, limit, ttlMs, graceMs, keepMs }: Shape): Shape {
-  return { mode, permits, limit, ttlMs, graceMs, keepMs };
-}
-
 export function sameShape(a: Shape, b: Shape): boolean {
   return (
     a.mode === b.mode &&

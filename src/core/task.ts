@@ -1,16 +1,18 @@
 // One caller that waits in a line, and the queue they stand in. A task settles exactly once and leaves no timer and no
 // listener behind: a signal may outlive a thousand waits.
 
+import { onAbort } from "./abort.ts";
 import type { Actor } from "./actor.ts";
+import type { Alarm } from "./alarm.ts";
 import { LockAbortedError, type LockError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Wish } from "./options.ts";
-import type { System } from "./system.ts";
 
-export interface Settle {
-  resolve(lease: HeldLease): void;
-  reject(error: LockError): void;
+/** The line that a task stands in. */
+export interface TaskLine {
+  expired(task: Task): void;
+  leave(task: Task, error: LockError): void;
 }
 
 export class Task {
@@ -21,9 +23,11 @@ export class Task {
   readonly deadlineMs: number;
   /** Listeners have heard that it waits. */
   announced = false;
-  #settle: Settle | null = null;
-  #cancelTimer: (() => void) | null = null;
-  #onAbort: (() => void) | null = null;
+  #line: TaskLine | null = null;
+  #deadlines: Alarm<Task> | null = null;
+  #resolve: ((lease: HeldLease) => void) | null = null;
+  #reject: ((error: LockError) => void) | null = null;
+  #offAbort: (() => void) | null = null;
 
   constructor(keys: readonly string[], wish: Wish, actor: Actor, nowMs: number, deadlineMs: number) {
     this.keys = keys;
@@ -34,39 +38,51 @@ export class Task {
   }
 
   get pending(): boolean {
-    return this.#settle !== null;
+    return this.#resolve !== null;
   }
 
+  /** What keeps the process alive meanwhile is the line's turn or slice; the deadlines of all tasks share one timer. */
   wait(
-    settle: Settle,
-    system: System,
-    onDeadline: () => void,
-    onAbort: (error: LockAbortedError) => void,
+    line: TaskLine,
+    deadlines: Alarm<Task>,
+    resolve: (lease: HeldLease) => void,
+    reject: (error: LockError) => void,
   ): void {
-    this.#settle = settle;
+    this.#line = line;
+    this.#resolve = resolve;
+    this.#reject = reject;
     if (this.deadlineMs !== Number.POSITIVE_INFINITY) {
-      this.#cancelTimer = system.after(this.deadlineMs - system.monoMs(), onDeadline);
+      this.#deadlines = deadlines;
+      deadlines.set(this, this.deadlineMs);
     }
     const { signal } = this.wish;
-    if (signal === null) return;
-    this.#onAbort = () => onAbort(abortedError(this.keys, signal));
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal !== null) {
+      this.#offAbort = onAbort(signal, () => this.#line?.leave(this, abortedError(this.keys, signal)));
+    }
+  }
+
+  /** Its deadline has come. */
+  expire(): void {
+    this.#line?.expired(this);
   }
 
   granted(lease: HeldLease): void {
-    this.#end()?.resolve(lease);
+    const resolve = this.#resolve;
+    this.#end();
+    resolve?.(lease);
   }
 
   refused(error: LockError): void {
-    this.#end()?.reject(error);
+    const reject = this.#reject;
+    this.#end();
+    reject?.(error);
   }
 
-  #end(): Settle | null {
-    const settle = this.#settle;
-    this.#settle = null;
-    this.#cancelTimer?.();
-    if (this.#onAbort !== null) this.wish.signal?.removeEventListener("abort", this.#onAbort);
-    return settle;
+  #end(): void {
+    this.#resolve = null;
+    this.#reject = null;
+    this.#deadlines?.delete(this);
+    this.#offAbort?.();
   }
 }
 

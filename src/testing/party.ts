@@ -14,7 +14,6 @@ import type {
   RenewItem,
   Request,
 } from "../core/store.ts";
-import { nodeSystem } from "../system/node.ts";
 import { makeIo } from "./io.ts";
 
 /** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
@@ -43,6 +42,8 @@ export class Party {
   readonly sentAtMs: Map<number, number> = new Map();
   request: Request;
   readonly #nowMs: () => number;
+  #over = false;
+  #turns = 0;
 
   constructor(store: OpenStore, keys: readonly string[], id: string, wish: Wish, nowMs: () => number) {
     this.store = store;
@@ -52,13 +53,25 @@ export class Party {
 
   /** One attempt, or one heartbeat: the same call. */
   async send(): Promise<AttemptAnswer> {
-    // Without a place in line every try is a request of its own: an id that was told "busy" has ended.
-    const id = this.request.queue || this.grant !== null ? this.request.id : nodeSystem.randomId();
-    this.request = { ...this.request, id, seq: this.request.seq + 1 };
+    if (this.#over) this.#begin();
+    this.request = { ...this.request, seq: this.request.seq + 1 };
     this.sentAtMs.set(this.request.seq, this.#nowMs());
     const answer = await this.store.attempt(this.request, makeIo());
     if ("granted" in answer) this.grant = answer.granted;
+    this.#over = !this.request.queue && "busy" in answer;
     return answer;
+  }
+
+  /** The very same message once more, as a network may deliver it. */
+  repeat(): Promise<AttemptAnswer> {
+    return this.store.attempt(this.request, makeIo());
+  }
+
+  /** An attempt without a place in line is over with its answer: the next one is another's. */
+  #begin(): void {
+    this.#turns += 1;
+    const id = this.#turns.toString(16).padStart(8, "0") + this.request.id.slice(8);
+    this.request = { ...this.request, id };
   }
 
   /** Sends and must be granted now. */

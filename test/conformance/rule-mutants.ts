@@ -64,7 +64,7 @@ export const ruleMutants: readonly Mutant[] = [
   },
   {
     mistake: "the room of a grant is forgotten",
-    caughtBy: ["fences/abandon", "fences/revoke", "fences/wall-clock-back"],
+    caughtBy: ["fences/revoke", "fences/wall-clock-back"],
     plant(store, world) {
       const attempt = store.attempt.bind(store);
       store.attempt = (request, io) => {
@@ -73,6 +73,19 @@ export const ruleMutants: readonly Mutant[] = [
           for (const row of record.holders) record.last = row.fence;
         }
         return answer;
+      };
+    },
+  },
+  {
+    mistake: "a try that is delivered twice is granted the second time",
+    caughtBy: ["attempts/repeated-try"],
+    plant(store) {
+      const attempt = store.attempt.bind(store);
+      let sends = 0;
+      store.attempt = (request, io) => {
+        sends += 1;
+        const id = request.queue ? request.id : sends.toString(16).padStart(32, "0");
+        return attempt({ ...request, id }, io);
       };
     },
   },
@@ -165,7 +178,8 @@ export const ruleMutants: readonly Mutant[] = [
         for (const record of world.records(request.keys)) {
           record.line = record.line.filter((row) => row.id !== request.id);
         }
-        for (const key of request.keys) await attempt({ ...request, keys: [key] }, io);
+        const id = request.queue ? request.id : `f${request.id.slice(1)}`;
+        for (const key of request.keys) await attempt({ ...request, id, keys: [key] }, io);
         return answer;
       };
     },
@@ -248,7 +262,7 @@ export const ruleMutants: readonly Mutant[] = [
   },
   {
     mistake: "an abandoned waiter stays in line",
-    caughtBy: ["attempts/after-abandon", "hygiene/nothing-left", "api/timeout", "api/abort", "api/close"],
+    caughtBy: ["attempts/after-abandon", "hygiene/nothing-left", "api/timeout", "api/abort"],
     plant(store, world) {
       const abandon = store.abandon.bind(store);
       store.abandon = async (request, io) => {

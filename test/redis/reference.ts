@@ -61,7 +61,7 @@ export class Reference {
 
   inspect(proc: string, key: string): LockInfo | null {
     return this.#step(proc, [key], (ledger, [record]) => {
-      ledger.sweep(record as KeyRecord);
+      ledger.sweepLine(record as KeyRecord);
       return [lockInfo(record as KeyRecord, this.nowUs / 1_000), false];
     });
   }

@@ -375,3 +375,22 @@ test("a lease that was extended is not handed on to a task that asked for less",
   expect(door.count("release")).toBe(1);
   expect(lease.remaining).toBeLessThanOrEqual(1_000);
 });
+
+test("a thousand waits under one signal are one listener, and all end with it", async () => {
+  const { system, locks, others } = world();
+  await others().acquire("k");
+  const mine = locks();
+  const controller = new AbortController();
+  const { signal } = controller;
+  let added = 0;
+  const add = signal.addEventListener.bind(signal);
+  signal.addEventListener = ((...args: Parameters<typeof add>) => {
+    added += 1;
+    add(...args);
+  }) as typeof signal.addEventListener;
+  const waits = Array.from({ length: 1_000 }, () => refusal(mine.acquire("k", { signal })));
+  await system.settle();
+  expect(added).toBe(1);
+  controller.abort();
+  for (const error of await Promise.all(waits)) expect(error).toBeInstanceOf(LockAbortedError);
+});

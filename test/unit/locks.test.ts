@@ -243,11 +243,13 @@ test("a process that does nothing but lock and unlock still lets its timers run"
 
 test("on a loss the holder is told before the store, so that no successor starts beside it", async () => {
   const { system, door, locks, others } = world();
-  const lease = await locks().acquire("k");
+  const mine = locks();
+  const lease = await mine.acquire("k");
   const abandonsWhenTold: number[] = [];
   lease.signal.addEventListener("abort", () => abandonsWhenTold.push(door.count("abandon")));
+  mine.on("lost", () => abandonsWhenTold.push(door.count("abandon")));
   await others().revoke("k", { reason: "test" });
   await system.settle();
-  expect(abandonsWhenTold).toEqual([0]);
+  expect(abandonsWhenTold).toEqual([0, 0]);
   expect(door.count("abandon")).toBe(1);
 });

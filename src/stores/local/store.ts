@@ -80,6 +80,7 @@ export class LocalOpenStore implements OpenStore<null> {
       if (this.#wakes.has(id)) ahead = aheadOf(records, id, session.process.id, session.peers);
       return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
     });
+    if ("busy" in answer && !request.queue) this.#end(id);
     if (!("busy" in answer) || !this.#wakes.has(id)) return answer;
     session.links.watch(id, ahead);
     return {
@@ -148,7 +149,7 @@ export class LocalOpenStore implements OpenStore<null> {
 
   async inspect(key: string, _io: Io): Promise<LockInfo | null> {
     return this.#look([key], (ledger, record) => {
-      ledger.sweep(record(key));
+      ledger.sweepLine(record(key));
       return lockInfo(record(key), this.#env.system.monoMs());
     });
   }

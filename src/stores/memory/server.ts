@@ -111,7 +111,7 @@ export class MemoryServer {
   inspect(client: Client, key: string): Step<LockInfo | null> {
     return this.#step(client, (ledger) => {
       const record = this.#record(client, key);
-      ledger.sweep(record);
+      ledger.sweepLine(record);
       return lockInfo(record, this.#surroundings.monoMs());
     });
   }

@@ -1,26 +1,25 @@
 // Ids that were released or abandoned, remembered for a while so that an attempt which arrives late changes nothing (P8).
+// Two generations: a new one is begun after a while or when the present one is full, and the one before the last is
+// forgotten, so that memory stays bounded however hot a key is.
 
-const REMEMBER_MS = 60_000;
-/** Checked only when so many have gathered, so that a hot key does not pay for it. */
-const SWEEP_EVERY = 1_024;
+const GENERATION_MS = 60_000;
+const GENERATION_SIZE = 16_384;
 
 export class EndedIds {
-  readonly #endedAt = new Map<string, number>();
-  #untilSweep = SWEEP_EVERY;
+  #young = new Set<string>();
+  #old = new Set<string>();
+  #begunMs = Number.NEGATIVE_INFINITY;
 
   add(id: string, nowMs: number): void {
-    this.#endedAt.set(id, nowMs);
-    this.#untilSweep -= 1;
-    if (this.#untilSweep > 0) return;
-    this.#untilSweep = SWEEP_EVERY;
-    // A Map keeps the order of insertion: the oldest come first.
-    for (const [old, endedAt] of this.#endedAt) {
-      if (nowMs - endedAt <= REMEMBER_MS) return;
-      this.#endedAt.delete(old);
+    if (this.#young.size >= GENERATION_SIZE || nowMs - this.#begunMs > GENERATION_MS) {
+      this.#old = this.#young;
+      this.#young = new Set();
+      this.#begunMs = nowMs;
     }
+    this.#young.add(id);
   }
 
   has(id: string): boolean {
-    return this.#endedAt.has(id);
+    return this.#young.has(id) || this.#old.has(id);
   }
 }

@@ -177,9 +177,15 @@ export class Ledger {
     }
   }
 
+  /** Takes the dead out of the line too. Not done in every step: each costs a question to the kernel or the server. */
+  sweepLine(record: KeyRecord): void {
+    this.sweep(record);
+    record.line = record.line.filter((row) => row.proc === this.#moment.self || this.#moment.alive(row.proc));
+  }
+
   /** Whether anybody else alive holds or waits. */
   #inUse(record: KeyRecord, id: string): boolean {
-    record.line = record.line.filter((row) => row.proc === this.#moment.self || this.#moment.alive(row.proc));
+    this.sweepLine(record);
     return record.holders.length > 0 || record.line.some((row) => row.id !== id);
   }
 
@@ -210,7 +216,7 @@ export class Ledger {
     const { nowMs, self } = this.#moment;
     const place = record.line.find((row) => row.id === request.id);
     if (place !== undefined) {
-      place.seq = request.seq;
+      place.seq = Math.max(place.seq, request.seq);
       place.seen = nowMs;
       place.label = request.label;
       return;

@@ -65,6 +65,25 @@ export const attemptCases: readonly ContractCase[] = [
     },
   },
   {
+    id: "attempts/repeated-try",
+    sentence:
+      "an attempt without a place in line changes nothing when it is delivered again after its answer",
+    promises: ["P8"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      const a = ctx.party(store, key, { label: "a" });
+      const hasty = ctx.party(store, key, { label: "hasty", queue: false });
+      await a.take();
+      await hasty.refused();
+      await a.release();
+      assert.deepEqual(await hasty.repeat(), { ended: true });
+      assert.equal(await ctx.inspect(store, key), null);
+    },
+  },
+  {
     id: "attempts/after-release",
     sentence: "an attempt that arrives after its id was released changes nothing",
     promises: ["P8"],

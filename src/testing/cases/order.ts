@@ -99,7 +99,6 @@ export const orderCases: readonly ContractCase[] = [
       const pushed = silent.pushes.find((grant) => grant !== undefined);
       if (pushed === undefined) return;
       assert.ok(ctx.nowMs() >= silent.endsAtMs(pushed), "two grants of one key overlapped");
-      // It used at most one number of its room per microsecond, of which the key has kept all.
       grew(pushed.fences[0] as bigint, next.fence);
       assert.equal(await silent.owns(), false);
     },

@@ -126,6 +126,11 @@ export const crashCases: readonly ProcessCase[] = [
       const waiting = later(two.acquire(key, { wait: 25_000 }));
       await sleep(100);
       await child.kill();
+      if (ctx.guarantees.freeAfterCrashMs !== "lease") {
+        // A store that knows the dead does not show them.
+        const waiters = (await one.inspect(key))?.waiters?.length;
+        assert.equal(waiters, 1, `inspect shows ${waiters} waiters, one of which was killed`);
+      }
       const releasedAtMs = ctx.nowMs();
       await lease.release();
       await waiting;

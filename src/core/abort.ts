@@ -1,0 +1,38 @@
+// One listener per signal, however many tasks wait under it: a server that gives one shutdown signal to a thousand waits
+// must not be warned of a leak, and a signal that outlives them must be left without listeners.
+
+const fans = new WeakMap<AbortSignal, Fan>();
+
+class Fan {
+  readonly #signal: AbortSignal;
+  readonly #told = new Set<() => void>();
+  readonly #ring = (): void => {
+    for (const tell of [...this.#told]) tell();
+  };
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  add(tell: () => void): void {
+    if (this.#told.size === 0) this.#signal.addEventListener("abort", this.#ring, { once: true });
+    this.#told.add(tell);
+  }
+
+  delete(tell: () => void): void {
+    this.#told.delete(tell);
+    if (this.#told.size === 0) this.#signal.removeEventListener("abort", this.#ring);
+  }
+}
+
+/** Calls `tell` when the signal aborts; returns what takes it off. */
+export function onAbort(signal: AbortSignal, tell: () => void): () => void {
+  let fan = fans.get(signal);
+  if (fan === undefined) {
+    fan = new Fan(signal);
+    fans.set(signal, fan);
+  }
+  const own = fan;
+  own.add(tell);
+  return () => own.delete(tell);
+}
