@@ -5,9 +5,8 @@
 -- Returns {"granted", room, fence...}, {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
 --@include clock
 
-local id, turn, seq, mode = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local id, turn, mode = ARGV[4], tonumber(ARGV[5]), ARGV[7]
 local limit, ttlMs, graceMs = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local queue = ARGV[15] == '1'
 
 -- One key that nobody holds or waits for, the most frequent case by far: decided before a single rule is set up.
 if #KEYS == 1 and ARGV[12] == '0' then
@@ -29,6 +28,8 @@ if #KEYS == 1 and ARGV[12] == '0' then
   end
 end
 --@include rules
+
+local seq, queue = tonumber(ARGV[6]), ARGV[15] == '1'
 
 local function waiterRow()
   local row = {
