@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { redisError } from "../../src/stores/redis/errors.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { portOf } from "../../src/stores/redis/clients.ts";
-import { readPush } from "../../src/stores/redis/words.ts";
+import type { Request } from "../../src/core/store.ts";
+import { readAttempt, readPush } from "../../src/stores/redis/words.ts";
 
 describe("redis()", () => {
   it("refuses options that it does not know, none, both, and URLs of something else (P17)", () => {
@@ -50,6 +51,23 @@ describe("errors of Redis", () => {
     for (const message of ["NOAUTH Authentication required.", "NOPERM this user has no permissions"])
       expect(retryable(message), message).toBe(false);
     expect(redisError(new Error("WRONGTYPE Operation against a key"), "x").code).toBe("ERR_STORE_UNSAFE");
+  });
+});
+
+describe("answers", () => {
+  it("that are no fence are never taken for a grant (P8)", () => {
+    const asked = { keys: ["k"], mode: "exclusive", limit: 1, ttlMs: 1_000, seq: 3 } as unknown as Request;
+    expect(readAttempt("1700000000000000", asked)).toEqual({
+      granted: {
+        fences: [1_700_000_000_000_000n],
+        fenceRoom: 1_000_000,
+        validMs: 1_000,
+        anchor: 3,
+        cookie: null,
+      },
+    });
+    for (const odd of [null, "", "0", "OK", 0, undefined, [], ["other"]])
+      expect(() => readAttempt(odd, asked), JSON.stringify(odd)).toThrow(/the script answered/);
   });
 });
 

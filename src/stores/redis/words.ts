@@ -19,6 +19,7 @@ const WAITER_WORDS = 4;
 const REVOKED = "revoked:";
 
 export function readAttempt(reply: Reply, request: Request): AttemptAnswer<null> {
+  if (!Array.isArray(reply)) return { granted: loneGrant(textOf(reply), request) };
   const [kind, ...words] = listOf(reply).map(textOf);
   switch (kind) {
     case "granted":
@@ -67,6 +68,13 @@ export function readPush(message: string): Push | null {
   if (kind !== "grant" || words.length < 4 || !words.every((word) => /^\d+(\.\d+)?$/.test(word))) return null;
   const [anchor, room, validMs, ...fences] = words;
   return { kind, id, grant: grantOf(fences, room, Number(validMs), Number(anchor)) };
+}
+
+/** One key that was free: the rest of the grant follows from the request. */
+function loneGrant(fence: string, { mode, limit, ttlMs, seq }: Request): Grant<null> {
+  if (!/^[1-9]\d*$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
+  const room = mode === "exclusive" && limit === 1 ? Math.floor(ttlMs * 1_000) : 0;
+  return grantOf([fence], String(room), ttlMs, seq);
 }
 
 function grantOf(

@@ -2,7 +2,8 @@
 -- KEYS: the record of each key
 -- ARGV: 1-3 see clock; 4 id, 5 turn, 6 seq, 7 mode, 8 permits, 9 limit, 10 ttl, 11 grace, 12 keep, 13 label, 14 actor,
 --       15 "1" for a place in line; then per key the oldest open turn
--- Returns {"granted", room, fence...}, {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
+-- Returns the fence alone where one key was free, which says all; else {"granted", room, fence...},
+--       {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
 --@include clock
 
 local id, turn, mode = ARGV[4], tonumber(ARGV[5]), ARGV[7]
@@ -23,8 +24,8 @@ if #KEYS == 1 and ARGV[12] == '0' then
     local life = math.ceil(math.max(ttlMs + graceMs, top / 1000 - now)) + KEEP_FENCE_MS
     local body = cmsgpack.pack(top, marks, gone, id, self, mode, tonumber(ARGV[8]), ARGV[13], ARGV[14], fence, room, fence,
       now, now + ttlMs + graceMs, limit)
-    redis.call('SET', KEYS[1], SHORT .. body, 'PX', string.format('%.0f', life))
-    return { 'granted', string.format('%.0f', room), string.format('%.0f', fence) }
+    redis.call('SET', KEYS[1], SHORT .. body, 'PX', life)
+    return string.format('%.0f', fence)
   end
 end
 --@include rules

@@ -24,7 +24,7 @@ if text and string.sub(text, 1, 4) == SHORT then
     marks[self] = { math.max(open, mark and mark[1] or 0), now }
     if turn >= open then gone[id] = now end
     local body = SHORT .. cmsgpack.pack(last, marks, gone)
-    local life = string.format('%.0f', math.ceil(math.max(0, last / 1000 - now)) + KEEP_FENCE_MS)
+    local life = math.ceil(math.max(0, last / 1000 - now)) + KEEP_FENCE_MS
     -- When memory is full Redis refuses this as a first write, and lets it pass as a second one.
     local set = redis.pcall('SET', KEYS[1], body, 'PX', life)
     if set.err then
