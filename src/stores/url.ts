@@ -4,10 +4,13 @@ import { InvalidArgumentError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
 import { localByUrl } from "./local/index.ts";
 import { memoryByUrl } from "./memory/index.ts";
+import { redisByUrl } from "./redis/index.ts";
 
 const SCHEMES: Readonly<Record<string, (url: string) => Store>> = {
   "local:": localByUrl,
   "memory:": memoryByUrl,
+  "redis:": redisByUrl,
+  "rediss:": redisByUrl,
 };
 
 export function storeByUrl(url: string): Store {

@@ -12,6 +12,7 @@ import {
   titleOf,
 } from "../../src/testing/index.ts";
 import { pinned, type PinnedStore } from "./pinned.ts";
+import { redisSubject } from "./redis-subject.ts";
 import { localSubject, memorySubject } from "./stores.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -22,6 +23,7 @@ const NOT_STORES = ["shared"];
 const subjects: Readonly<Record<string, { readonly store: Subject; readonly server?: Server }>> = {
   memory: { store: memorySubject() },
   local: localSubject(),
+  redis: redisSubject(),
 };
 
 const storeNames = readdirSync(STORES, { withFileTypes: true })

@@ -80,4 +80,23 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "api/unsupported": "it declares every kind",
     },
   },
+  redis: {
+    guarantees: {
+      fence: "G1",
+      ends: "lease",
+      freeAfterCrashMs: "lease",
+      order: "fifo",
+      wakes: "push",
+      pollMs: 250,
+      claimMs: 1_000,
+      clock: "store",
+      scope: "network",
+      kinds: EVERY_KIND,
+    },
+    runs: { contract: 78, api: 27, process: 12 },
+    absent: {
+      "fences/wall-clock-back": "the clock is the store's",
+      "api/unsupported": "it declares every kind",
+    },
+  },
 };

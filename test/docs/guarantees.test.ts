@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { Guarantees } from "../../src/index.ts";
 import { localGuarantees } from "../../src/stores/local/index.ts";
 import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
+import { redisGuarantees } from "../../src/stores/redis/index.ts";
 
 const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "promises.md"), "utf8");
 
@@ -27,5 +28,9 @@ function row(name: string, it: Guarantees): string {
 test("the table of guarantees in the documentation says what the code says", () => {
   const [, table = ""] = /guarantees:begin[^\n]*\n([\s\S]*?)<!-- guarantees:end/.exec(page) ?? [];
   const rows = table.trim().split("\n").slice(2);
-  expect(rows).toEqual([row("local", localGuarantees), row("memory", memoryGuarantees)]);
+  expect(rows).toEqual([
+    row("local", localGuarantees),
+    row("memory", memoryGuarantees),
+    row("redis", redisGuarantees),
+  ]);
 });

@@ -63,4 +63,37 @@ describe("Redis 7", () => {
       "local t = redis.call('TIME') redis.call('SET', KEYS[1], t[1]) return redis.call('GET', KEYS[1])";
     expect(Number(await redis.ask("EVAL", script, "1", "when"))).toBeGreaterThan(1_600_000_000);
   });
+
+  it("keeps whole numbers up to 2^53 exact when a script packs them, and unpacks several at once", async () => {
+    const script =
+      "local a, b = cmsgpack.unpack(cmsgpack.pack(tonumber(ARGV[1]), { x = tonumber(ARGV[1]) - 1 })) " +
+      "return { string.format('%.0f', a), string.format('%.0f', b.x) }";
+    expect(await redis.ask("EVAL", script, "0", "9007199254740992")).toEqual([
+      "9007199254740992",
+      "9007199254740991",
+    ]);
+  });
+
+  it("when memory is full refuses SET as the first write of a script, and takes it after a PEXPIRE", async () => {
+    const set = "redis.call('SET', KEYS[1], 'new', 'PX', '60000') return 1";
+    await redis.ask("SET", "full", "old", "PX", "60000");
+    await redis.ask("CONFIG", "SET", "maxmemory", "1");
+    try {
+      await expect(redis.ask("EVAL", set, "1", "full")).rejects.toThrow(/^OOM /);
+      expect(await redis.ask("EVAL", `redis.call('PEXPIRE', KEYS[1], '60000') ${set}`, "1", "full")).toBe(1);
+      const again = `local set = redis.pcall('SET', KEYS[1], 'x') if not set.err then return 0 end redis.call('PEXPIRE', KEYS[1], '60000') ${set}`;
+      expect(await redis.ask("EVAL", again, "1", "full")).toBe(1);
+    } finally {
+      await redis.ask("CONFIG", "SET", "maxmemory", "0");
+    }
+  });
+
+  it("delivers what a script publishes to whoever listens by then, and keeps it for nobody", async () => {
+    const listening = await Resp.open(server.port);
+    const publish = "return redis.call('PUBLISH', ARGV[1], ARGV[2])";
+    expect(await redis.ask("EVAL", publish, "0", "news", "early")).toBe(0);
+    expect(await listening.ask("SUBSCRIBE", "news")).toEqual(["subscribe", "news", 1]);
+    expect(await redis.ask("EVAL", publish, "0", "news", "late")).toBe(1);
+    listening.close();
+  });
 });

@@ -1,0 +1,67 @@
+// How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+
+import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
+
+interface Known {
+  readonly pattern: RegExp;
+  readonly say: string;
+  /** Default true: the same call may succeed later. */
+  readonly retryable?: boolean;
+}
+
+const KNOWN: readonly Known[] = [
+  {
+    pattern: /^READONLY/,
+    say: "this node is a replica: connect to the primary, or wait for the failover to end",
+  },
+  { pattern: /^LOADING/, say: "the server is still loading its data" },
+  {
+    pattern: /^(MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|BUSY)\b/,
+    say: "the server cannot serve at the moment",
+  },
+  {
+    pattern: /^OOM/,
+    say: "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed and released",
+  },
+  { pattern: /^MISCONF/, say: "it cannot write to its disk and refuses changes" },
+  { pattern: /^NOREPLICAS/, say: "it has fewer replicas than min-replicas-to-write asks for" },
+  {
+    pattern: /^(NOAUTH|WRONGPASS)/,
+    say: "the user name or the password is missing or wrong",
+    retryable: false,
+  },
+  {
+    pattern: /^NOPERM/,
+    say: "this user may not do that: it needs +evalsha +eval +get +set +pexpire +time +publish +subscribe +info +scan, the keys NAMESPACE:* and the channels NAMESPACE:push:*",
+    retryable: false,
+  },
+  { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
+];
+
+/** `doing` completes "Redis could not". */
+export function redisError(error: unknown, doing: string, key?: string): LockError {
+  if (LockError.is(error)) return error;
+  const detail = error instanceof Error ? error.message || error.name : String(error);
+  if (/HOLDFAST-FOREIGN|^WRONGTYPE/.test(detail)) {
+    return new UnsafeStoreError(
+      "Redis holds something under the name of this lock that holdfast did not write",
+      {
+        setting: "namespace",
+        fix: "give holdfast a namespace of its own, or use one version of it for all processes",
+        key,
+        cause: error,
+      },
+    );
+  }
+  const known = KNOWN.find(({ pattern }) => pattern.test(detail));
+  const why = known === undefined ? detail : `${known.say} (${detail.split("\n")[0]})`;
+  return new StoreUnavailableError(`Redis could not ${doing}: ${why}`, {
+    key,
+    cause: error,
+    retryable: known?.retryable ?? true,
+  });
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the redis store is closed", { key, retryable: false });
+}

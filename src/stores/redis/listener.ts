@@ -1,0 +1,76 @@
+// One subscription per opened store, for all that it waits for and holds. It goes on over reconnections; what was published
+// meanwhile is lost. Nothing depends on it: heartbeats find a grant, renewals a revocation.
+
+import type { Grant, LossReason } from "../../core/store.ts";
+import type { RedisPort } from "./port.ts";
+import { readPush } from "./words.ts";
+
+type Wake = (grant?: Grant<null>) => void;
+type TellLoss = (id: string, reason: LossReason, detail?: string) => void;
+
+export class Listener {
+  readonly #port: RedisPort;
+  readonly #channel: string;
+  readonly #wakes = new Map<string, Wake>();
+  #tellLoss: TellLoss | null = null;
+  #listening: Promise<() => Promise<void>> | null = null;
+  #closed = false;
+  /** Why there is no subscription. */
+  failure: Error | null = null;
+
+  constructor(port: RedisPort, channel: string) {
+    this.#port = port;
+    this.#channel = channel;
+  }
+
+  /** Resolves when pushes can arrive, or cannot be had: then `failure` says why, and the next call tries again. */
+  async start(): Promise<void> {
+    try {
+      await this.#listen();
+      this.failure = null;
+    } catch (error) {
+      this.failure = error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  /** Resolves when pushes for this id can arrive. */
+  async wake(id: string, wake: Wake): Promise<() => void> {
+    this.#wakes.set(id, wake);
+    await this.start();
+    return () => this.#wakes.delete(id);
+  }
+
+  onLoss(tell: TellLoss): () => void {
+    this.#tellLoss = tell;
+    return () => {
+      this.#tellLoss = null;
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wakes.clear();
+    this.#tellLoss = null;
+    const listening = this.#listening;
+    // A subscription that cannot be had any more is none that has to be ended.
+    await listening?.then((stop) => stop()).catch(() => {});
+  }
+
+  #listen(): Promise<unknown> {
+    if (this.#closed) return Promise.resolve();
+    this.#listening ??= this.#port
+      .subscribe(this.#channel, (message) => this.#hear(message))
+      .catch((error: unknown) => {
+        this.#listening = null;
+        throw error;
+      });
+    return this.#listening;
+  }
+
+  #hear(message: string): void {
+    const push = readPush(message);
+    if (push === null) return;
+    if (push.kind === "revoked") this.#tellLoss?.(push.id, "revoked", push.reason);
+    else this.#wakes.get(push.id)?.(push.kind === "grant" ? push.grant : undefined);
+  }
+}

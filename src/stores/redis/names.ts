@@ -1,0 +1,48 @@
+// How a key is called in Redis: `namespace:{key}`. What stands between the braces decides the hash slot, so that everything of
+// one key is in one slot; braces in the key itself are escaped, and so is the escape. Nothing else is changed (P18).
+
+const ESCAPED = /[%{}]/g;
+const ESCAPES = /%(25|7B|7D)/g;
+const GLOB = /[*?[\]\\^]/g;
+
+export function escapeKey(key: string): string {
+  return key.replace(ESCAPED, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+export function unescapeKey(text: string): string {
+  return text.replace(ESCAPES, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+export class Names {
+  readonly #namespace: string;
+
+  constructor(namespace: string) {
+    this.#namespace = namespace;
+  }
+
+  /** The record of a key. */
+  record(key: string): string {
+    return `${this.#namespace}:{${escapeKey(key)}}`;
+  }
+
+  /** The key of a record; null when the name is none of ours. */
+  key(record: string): string | null {
+    const start = `${this.#namespace}:{`;
+    if (!record.startsWith(start) || !record.endsWith("}")) return null;
+    return unescapeKey(record.slice(start.length, -1));
+  }
+
+  /** A pattern for SCAN that fits the records of all keys with this prefix. */
+  pattern(prefix: string): string {
+    return `${globFree(`${this.#namespace}:{${escapeKey(prefix)}`)}*`;
+  }
+
+  /** What the channels of this namespace begin with; the rest is the opened store that listens. */
+  get channels(): string {
+    return `${this.#namespace}:push:`;
+  }
+}
+
+export function globFree(text: string): string {
+  return text.replace(GLOB, (char) => `\\${char}`);
+}

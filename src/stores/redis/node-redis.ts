@@ -1,0 +1,132 @@
+// node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape. One that was given
+// is never changed, connected or closed; for listening it is duplicated.
+
+import type { Patience, RedisPort, Reply } from "./port.ts";
+
+/** What is used of a client. */
+export interface NodeRedisClient {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly options?: { readonly socket?: object } | undefined;
+  sendCommand(args: readonly string[], options?: object): Promise<unknown>;
+  duplicate(overrides?: object): NodeRedisClient;
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  on(event: string, listener: (...args: readonly unknown[]) => void): unknown;
+  unref?(): void;
+  /** 5 and later. */
+  destroy?(): void;
+  /** Up to 4. */
+  disconnect?(): Promise<void>;
+}
+
+export interface NodeRedisModule {
+  createClient(options: object): NodeRedisClient;
+}
+
+const LONGEST_RETRY_MS = 1_000;
+const FIRST_RETRY_MS = 20;
+const CONNECT_MS = 2_000;
+
+export function isNodeRedis(client: object): client is NodeRedisClient {
+  const { sendCommand, duplicate, isOpen, subscribe } = client as Partial<NodeRedisClient>;
+  const plain = typeof isOpen === "boolean" && typeof sendCommand === "function";
+  return (
+    plain && typeof duplicate === "function" && typeof subscribe === "function" && !("masters" in client)
+  );
+}
+
+export class NodeRedisPort implements RedisPort {
+  readonly keyPrefix = "";
+  readonly #client: NodeRedisClient;
+  readonly #own: boolean;
+  readonly #listeners = new Set<NodeRedisClient>();
+
+  constructor(client: NodeRedisClient, own: boolean) {
+    this.#client = client;
+    this.#own = own;
+  }
+
+  /** A client of our own. */
+  static async connect(module: NodeRedisModule, url: string): Promise<NodeRedisPort> {
+    const again = new Reconnection();
+    const client = module.createClient({
+      url,
+      socket: { reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
+      disableOfflineQueue: true,
+    });
+    const port = new NodeRedisPort(client, true);
+    await again.connect(client).catch(async (error: unknown) => {
+      await port.close();
+      throw error;
+    });
+    return port;
+  }
+
+  send(words: readonly string[], patience: Patience): Promise<Reply> {
+    // A command that is written at once cannot be withdrawn, so the signal is made only where it would have to wait.
+    // The empty mapping takes the place of one that the client may have been set to. `signal` is of 4, `abortSignal` of later ones.
+    const options = this.#client.isReady
+      ? PLAIN
+      : { ...PLAIN, signal: patience.signal, abortSignal: patience.signal };
+    return this.#client.sendCommand(words, options) as Promise<Reply>;
+  }
+
+  async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
+    const again = new Reconnection();
+    const socket = { ...this.#client.options?.socket, reconnectStrategy: again.strategy };
+    const listener = this.#client.duplicate({ disableOfflineQueue: false, socket });
+    this.#listeners.add(listener);
+    const stop = async (): Promise<void> => {
+      this.#listeners.delete(listener);
+      await end(listener);
+    };
+    try {
+      await again.connect(listener);
+      await listener.subscribe(channel, hear);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    return stop;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#listeners].map(end));
+    this.#listeners.clear();
+    if (this.#own) await end(this.#client);
+  }
+}
+
+const PLAIN = { typeMapping: {} };
+
+/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever. */
+class Reconnection {
+  #connected = false;
+
+  readonly strategy = (retries: number): number | false =>
+    this.#connected && Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries);
+
+  async connect(client: NodeRedisClient): Promise<void> {
+    const failures: Error[] = [];
+    client.on("error", (error: unknown) => {
+      if (!this.#connected) failures.push(error instanceof Error ? error : new Error(String(error)));
+    });
+    await client.connect();
+    // It also resolves when the server hung up during the greeting, as one does that has too many clients, and then believes
+    // in a dead socket for ever.
+    if (failures[0] !== undefined) throw failures[0];
+    this.#connected = true;
+    client.unref?.();
+  }
+}
+
+/** At once: whatever is still under way has been given up by its caller. */
+async function end(client: NodeRedisClient): Promise<void> {
+  try {
+    if (client.destroy !== undefined) client.destroy();
+    else await client.disconnect?.();
+  } catch {
+    // It was closed already.
+  }
+}

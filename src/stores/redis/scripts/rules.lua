@@ -1,0 +1,238 @@
+-- The record of a key and the rules by which it changes; they are those of stores/shared/ledger.ts, which says why.
+-- A record is one string: a mark of its form, then packed values. The short form (last fence, marks, gone, and a lone holder
+-- or none) can be read and written without a table, which is what most locks need; the full form is a table.
+-- Follows clock.lua
+
+local FRESH_SHARE = 0.5
+local FORGOTTEN_CLAIMS = 5
+local SHORTEST_CLAIM_MS = 200
+
+local records, wakes = {}, {}
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function readShort(text)
+  local last, marks, gone, id, proc, mode, permits, label, actor, fence, room, used, since, ends, limit =
+    cmsgpack.unpack(string.sub(text, 5))
+  local it = { last = last, marks = marks, gone = gone, holders = {} }
+  if id then
+    it.limit = limit
+    it.holders[1] = {
+      id = id, proc = proc, mode = mode, permits = permits, label = label, actor = actor, fence = fence, room = room,
+      used = used, since = since, ends = ends, keepUntil = 0,
+    }
+  end
+  return it
+end
+
+local function record(name)
+  local it = records[name]
+  if it then return it end
+  local text = redis.call('GET', name)
+  local form = text and string.sub(text, 1, 4)
+  if form == SHORT then it = readShort(text)
+  elseif form == FULL then it = cmsgpack.unpack(string.sub(text, 5))
+  elseif form then error('HOLDFAST-FOREIGN')
+  else it = { last = 0 } end
+  it.name, it.stored = name, text and true
+  it.limit, it.holders, it.line = it.limit or 1, it.holders or {}, it.line or {}
+  it.marks, it.gone = it.marks or {}, it.gone or {}
+  records[name] = it
+  return it
+end
+
+-- How long the record outlives this step: until the clock alone keeps its fences growing, and no less than its rows.
+local function lifeMs(it)
+  if it.last == 0 and #it.holders == 0 and #it.line == 0 then return REMEMBER_MS end
+  local untilMs = math.max(now, it.last / 1000)
+  for _, row in ipairs(it.holders) do untilMs = math.max(untilMs, row.ends, row.keepUntil) end
+  return math.ceil(untilMs - now) + KEEP_FENCE_MS
+end
+
+local function packed(it)
+  local row = it.holders[1]
+  if #it.line > 0 or #it.holders > 1 or (row and (row.keepUntil > 0 or row.waitingFor or row.revoked)) then
+    return FULL .. cmsgpack.pack({
+      last = it.last, limit = it.limit, holders = it.holders, line = it.line, marks = it.marks, gone = it.gone,
+    })
+  end
+  if not row then return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone) end
+  return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone, row.id, row.proc, row.mode, row.permits, row.label, row.actor,
+    row.fence, row.room, row.used, row.since, row.ends, it.limit)
+end
+
+-- An existing record is given its time to live first. Redis then takes the script for one that has begun to write, and
+-- lets it finish also when memory is full: what is held can always be renewed and released.
+local function save(it)
+  local life = whole(lifeMs(it))
+  if it.stored then redis.call('PEXPIRE', it.name, life) end
+  redis.call('SET', it.name, packed(it), 'PX', life)
+end
+
+local function saveAll()
+  for _, name in ipairs(KEYS) do
+    if records[name] and not records[name].saved then
+      records[name].saved = true
+      save(records[name])
+    end
+  end
+end
+
+local function tell()
+  for _, wake in ipairs(wakes) do redis.call('PUBLISH', channels .. wake.proc, wake.text) end
+end
+
+local function find(rows, id)
+  for at, row in ipairs(rows) do
+    if row.id == id then return row, at end
+  end
+end
+
+local function drop(rows, id)
+  local _, at = find(rows, id)
+  if at then table.remove(rows, at) end
+end
+
+local function claimFor(ttlMs)
+  return math.min(claimMs, math.max(SHORTEST_CLAIM_MS, ttlMs))
+end
+
+-- The largest fence that a holder can have used. A clock that ran back says nothing, so the whole room counts.
+local function mostUsed(row)
+  if now < row.since then return row.fence + row.room end
+  return row.fence + math.min(row.room, 1 + math.ceil((now - row.since) * 1000))
+end
+
+-- Takes a holder out, or leaves its shadow where the key must stay taken.
+local function let(it, row, used)
+  local top = row.fence + row.room
+  if it.last == top then it.last = math.min(top, math.max(row.fence, used or mostUsed(row))) end
+  if row.proc ~= '' and row.keepUntil > now then
+    row.id, row.proc, row.ends, row.waitingFor = '', '', row.keepUntil, nil
+    return
+  end
+  for at, one in ipairs(it.holders) do
+    if one == row then return table.remove(it.holders, at) end
+  end
+end
+
+local function sweep(it)
+  for at = #it.holders, 1, -1 do
+    if it.holders[at].ends <= now then let(it, it.holders[at]) end
+  end
+  for at = #it.line, 1, -1 do
+    if now - it.line[at].seen > claimMs * FORGOTTEN_CLAIMS then table.remove(it.line, at) end
+  end
+  return it
+end
+
+-- Every record of KEYS, swept.
+local function all()
+  local found = {}
+  for at, name in ipairs(KEYS) do found[at] = sweep(record(name)) end
+  return found
+end
+
+-- The row of this id in every record, or nil when one of them lacks it.
+local function rowsOf(found, id)
+  local rows = {}
+  for at, it in ipairs(found) do
+    rows[at] = find(it.holders, id)
+    if not rows[at] then return nil end
+  end
+  return rows
+end
+
+local function fits(it, waiter)
+  if #it.holders == 0 then return true end
+  local permits, shared = 0, waiter.mode == 'shared'
+  for _, row in ipairs(it.holders) do
+    permits = permits + row.permits
+    shared = shared and row.mode == 'shared'
+  end
+  if waiter.limit > 1 then return permits + waiter.permits <= waiter.limit end
+  return shared
+end
+
+local function first(it)
+  for _, row in ipairs(it.line) do
+    if now - row.seen <= claimFor(row.ttlMs) * FRESH_SHARE then return row end
+  end
+end
+
+local function promote(found, waiter)
+  local claim = claimFor(waiter.ttlMs)
+  local room = waiter.mode == 'exclusive' and waiter.limit == 1 and math.floor(waiter.ttlMs * 1000) or 0
+  local words = { 'grant', waiter.id, whole(waiter.seq), whole(room), tostring(claim) }
+  for _, it in ipairs(found) do
+    local fence = math.max(it.last + 1, wallUs)
+    drop(it.line, waiter.id)
+    it.last, it.limit = fence + room, waiter.limit
+    table.insert(it.holders, {
+      id = waiter.id, proc = waiter.proc, mode = waiter.mode, permits = waiter.permits,
+      label = waiter.label, actor = waiter.actor, fence = fence, room = room, used = fence, since = now,
+      ends = waiter.seen + claim + waiter.graceMs,
+      keepUntil = waiter.keepMs == 0 and 0 or now + waiter.keepMs,
+    })
+    table.insert(words, whole(fence))
+  end
+  table.insert(wakes, { proc = waiter.proc, id = waiter.id, text = table.concat(words, ' ') })
+end
+
+-- As long as the first live waiter fits beside the holders it becomes one. A waiter for several keys that this step does
+-- not have is told to look for itself.
+local function settle(it)
+  while true do
+    local waiter = first(it)
+    if not waiter or not fits(it, waiter) then return end
+    local needed = { it }
+    for at, name in ipairs(waiter.keys or {}) do
+      needed[at] = records[name]
+      if not needed[at] then
+        table.insert(wakes, { proc = waiter.proc, id = waiter.id, text = 'look ' .. waiter.id })
+        return
+      end
+    end
+    for _, one in ipairs(needed) do
+      local head = first(one)
+      if not head or head.id ~= waiter.id or not fits(one, waiter) then return end
+    end
+    promote(needed, waiter)
+  end
+end
+
+-- Whether this id has ended: its turn lies below the mark of its store, or it is named itself.
+local function hasEnded(it, id, turn)
+  local mark = it.marks[self]
+  return (mark and turn < mark[1]) or it.gone[id] ~= nil
+end
+
+local function forget(list, sinceOf)
+  for name, entry in pairs(list) do
+    if sinceOf(entry) < now - REMEMBER_MS then list[name] = nil end
+  end
+end
+
+-- Remembers that this id has ended (P8). `open` is the oldest turn of its store that is still open for this key: all turns
+-- below it have ended, so that one number per store is enough; only an id that ended before an older one is named itself.
+local function markEnded(it, id, turn, open)
+  local mark = it.marks[self]
+  forget(it.marks, function(entry) return entry[2] end)
+  forget(it.gone, function(since) return since end)
+  it.marks[self] = { math.max(open, mark and mark[1] or 0), now }
+  if turn >= open then it.gone[id] = now end
+end
+
+-- What people may know of the holders of a record, as a flat list of nine words each.
+local function describe(it, into)
+  for _, row in ipairs(it.holders) do
+    for _, word in ipairs({
+      row.label, row.mode, whole(row.permits), whole(row.used), tostring(math.max(0, row.ends - now)),
+      tostring(math.max(0, now - row.since)), row.waitingFor or '', row.revoked and 'revoked:' .. row.revoked or '',
+      row.proc == '' and 'kept' or '',
+    }) do table.insert(into, word) end
+  end
+  return into
+end
