@@ -21,7 +21,8 @@ import type {
   StoreEnv,
 } from "../../src/core/store.ts";
 import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
-import { type Client, type MemoryServer, type Step, toGrant } from "../../src/stores/memory/server.ts";
+import type { Client, MemoryServer, Step } from "../../src/stores/memory/server.ts";
+import { toGrant } from "../../src/stores/shared/grant.ts";
 import type { Wake } from "../../src/stores/shared/ledger.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./process.ts";

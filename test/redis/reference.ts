@@ -2,7 +2,8 @@
 // keys in its hands. Looking changes nothing in it. The scripts must give the same answers.
 
 import type { AttemptAnswer, LockInfo, Request, RevokeOptions } from "../../src/core/store.ts";
-import { Ledger, type LedgerGrant, type Wake } from "../../src/stores/shared/ledger.ts";
+import type { LedgerGrant } from "../../src/stores/shared/grant.ts";
+import { Ledger, type Wake } from "../../src/stores/shared/ledger.ts";
 import { emptyRecord, holderInfo, type KeyRecord, lockInfo } from "../../src/stores/shared/record.ts";
 import { heartbeatFor, unseat } from "../../src/stores/shared/rows.ts";
 

@@ -21,7 +21,7 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import type { LedgerGrant } from "../shared/ledger.ts";
+import { toGrant } from "../shared/grant.ts";
 import { holderInfo, type KeyRecord, lockInfo } from "../shared/record.ts";
 import { heartbeatFor } from "../shared/rows.ts";
 import { aheadOf, againMs } from "./ahead.ts";
@@ -245,14 +245,4 @@ export class LocalOpenStore implements OpenStore<null> {
     });
     return this.#mending;
   }
-}
-
-function toGrant(grant: LedgerGrant): Grant<null> {
-  return {
-    fences: grant.fences.map(BigInt),
-    fenceRoom: grant.room,
-    validMs: grant.validMs,
-    anchor: grant.anchor,
-    cookie: null,
-  };
 }

@@ -4,7 +4,6 @@
 
 import type {
   AttemptAnswer,
-  Grant,
   LockInfo,
   Note,
   ReleaseOptions,
@@ -15,7 +14,8 @@ import type {
   RevokeOptions,
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import { Ledger, type LedgerGrant, type Wake } from "../shared/ledger.ts";
+import { toGrant } from "../shared/grant.ts";
+import { Ledger, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../shared/record.ts";
 import { heartbeatFor } from "../shared/rows.ts";
 import { CLAIM_MS } from "./guarantees.ts";
@@ -164,14 +164,4 @@ export class MemoryServer {
       if (isIdle(record) && record.last < passedUs) this.records.delete(name);
     }
   }
-}
-
-export function toGrant(grant: LedgerGrant): Grant<null> {
-  return {
-    fences: grant.fences.map(BigInt),
-    fenceRoom: grant.room,
-    validMs: grant.validMs,
-    anchor: grant.anchor,
-    cookie: null,
-  };
 }

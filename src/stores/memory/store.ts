@@ -21,9 +21,10 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
+import { toGrant } from "../shared/grant.ts";
 import type { Wake } from "../shared/ledger.ts";
 import { memoryGuarantees } from "./guarantees.ts";
-import { type Client, MemoryServer, type Step, toGrant } from "./server.ts";
+import { type Client, MemoryServer, type Step } from "./server.ts";
 
 /** What all stores opened from one `memory()` share: a server for each clock, since times of two clocks cannot be compared. */
 export class MemoryWorld {

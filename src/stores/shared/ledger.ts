@@ -10,6 +10,7 @@
 // 4. A waiter that was chosen while it slept holds for its claim window only, counted from its last heartbeat.
 
 import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
+import type { LedgerGrant } from "./grant.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
 import { claimFor, fits, holder, holds, mostUsed, newHolder, newWaiter, unseat } from "./rows.ts";
 
@@ -25,13 +26,6 @@ export interface Moment {
   alive(proc: string): boolean;
   /** The record of a key, or null when this step does not have it in its hands. */
   record(key: string): KeyRecord | null;
-}
-
-export interface LedgerGrant {
-  readonly fences: readonly number[];
-  readonly room: number;
-  readonly validMs: number;
-  readonly anchor: number;
 }
 
 /** Somebody to be told after the step. `grant` is there when it was chosen; without it, it should look for itself. */

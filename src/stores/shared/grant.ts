@@ -1,0 +1,20 @@
+// A grant as the ledger decides it, and as the contract tells it to core.
+
+import type { Grant } from "../../core/store.ts";
+
+export interface LedgerGrant {
+  readonly fences: readonly number[];
+  readonly room: number;
+  readonly validMs: number;
+  readonly anchor: number;
+}
+
+export function toGrant(grant: LedgerGrant): Grant<null> {
+  return {
+    fences: grant.fences.map(BigInt),
+    fenceRoom: grant.room,
+    validMs: grant.validMs,
+    anchor: grant.anchor,
+    cookie: null,
+  };
+}
