@@ -207,18 +207,25 @@ export class HoldfastLocks implements Locks {
 
   /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
   #open(): Promise<Keeper> {
-    const { namespace, allow, handoffMs } = this.#defaults;
-    this.#opening ??= this.#caller
-      .call("opening", undefined, LOOK_MS, () => this.#store.open({ namespace, allow, system: this.#system }))
-      .then((store) => {
-        this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, handoffMs);
-        return this.#keeper;
-      })
-      .catch((error: unknown) => {
-        this.#opening = null;
-        throw error;
-      });
+    this.#opening ??= this.#openOnce().catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
     return this.#opening;
+  }
+
+  async #openOnce(): Promise<Keeper> {
+    const { namespace, allow, handoffMs } = this.#defaults;
+    const opened = this.#store.open({ namespace, allow, system: this.#system });
+    try {
+      const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);
+      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, handoffMs);
+      return this.#keeper;
+    } catch (error) {
+      // A store that opens after everybody has given up on it must not stay open.
+      opened.then((late) => late.close()).catch(() => {});
+      throw error;
+    }
   }
 
   async #look<T>(

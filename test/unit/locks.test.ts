@@ -7,6 +7,9 @@ import {
   StaleFenceError,
   UnsupportedError,
 } from "../../src/core/errors.ts";
+import { HoldfastLocks } from "../../src/core/locks.ts";
+import { readLocksOptions } from "../../src/core/options.ts";
+import type { Store } from "../../src/core/store.ts";
 import { createLocks } from "../../src/index.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { refusal, within, world } from "./world.ts";
@@ -252,4 +255,28 @@ test("on a loss the holder is told before the store, so that no successor starts
   await system.settle();
   expect(abandonsWhenTold).toEqual([0, 0]);
   expect(door.count("abandon")).toBe(1);
+});
+
+test("a store that opens too late is an error for who waited, and is closed again (P13, P16)", async () => {
+  const { system, store } = world();
+  let closed = 0;
+  const slow: Store = {
+    ...store,
+    open: async (env) => {
+      await new Promise<void>((resolve) => system.after(8_000, resolve));
+      const open = await store.open(env);
+      const close = open.close.bind(open);
+      open.close = () => {
+        closed += 1;
+        return close();
+      };
+      return open;
+    },
+  };
+  const locks = new HoldfastLocks(slow, system, readLocksOptions({}, "me"));
+  const error = await refusal(within(system, 10_000, locks.acquire("k")));
+  expect(error).toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
+  expect(closed).toBe(0);
+  await system.advance(5_000);
+  expect(closed).toBe(1);
 });
