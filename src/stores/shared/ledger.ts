@@ -24,6 +24,8 @@ export interface Moment {
   readonly self: string;
   readonly claimMs: number;
   alive(proc: string): boolean;
+  /** false: nobody is granted anything in this step, because another server may have granted what this one does not know of. */
+  readonly mayGrant?: boolean | undefined;
   /** The record of a key, or null when this step does not have it in its hands. */
   record(key: string): KeyRecord | null;
 }
@@ -220,6 +222,7 @@ export class Ledger {
   }
 
   #settle(record: KeyRecord): void {
+    if (this.#moment.mayGrant === false) return;
     for (;;) {
       const next = this.#first(record);
       if (next === null || !fits(record, next)) return;

@@ -1,0 +1,277 @@
+// The contract on a table of leases, for every SQL database that can do what table.ts asks for. An uncontended acquire and its
+// release are one statement each; everything else is a step of the rules over the rows (table-steps.ts).
+// It never waits on its own account and sets no timer: old rows are cleaned away on the occasion of other calls.
+
+import type {
+  AttemptAnswer,
+  Finding,
+  Grant,
+  Guarantees,
+  Io,
+  LockInfo,
+  LossReason,
+  Note,
+  OpenStore,
+  ReleaseOptions,
+  RenewAnswer,
+  RenewItem,
+  Request,
+  RevokeAnswer,
+  RevokeOptions,
+  StoreEnv,
+  TransactionDesk,
+} from "../../core/store.ts";
+import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import type { System } from "../../core/system.ts";
+import { toGrant } from "./grant.ts";
+import { Pushes } from "./pushes.ts";
+import { holderInfo, lockInfo } from "./record.ts";
+import { heartbeatFor, unseat } from "./rows.ts";
+import type { Table } from "./table.ts";
+import { TableCleaner } from "./table-cleaner.ts";
+import { hasEnded, type Kept, keptOf, markEnded } from "./table-record.ts";
+import { TableShortcut } from "./table-shortcut.ts";
+import { type Decision, type Step, TableSteps } from "./table-steps.ts";
+import { Turns } from "./turns.ts";
+
+const PROC_LENGTH = 16;
+
+export class LeaseTable implements OpenStore<null> {
+  readonly guarantees: Guarantees;
+  readonly #table: Table;
+  readonly #steps: TableSteps;
+  readonly #cleaner: TableCleaner;
+  readonly #pushes = new Pushes();
+  readonly #turns = new Turns();
+  readonly #shortcut: TableShortcut;
+  readonly #proc: string;
+  readonly #name: string;
+  #closed = false;
+
+  constructor(name: string, table: Table, guarantees: Guarantees, env: StoreEnv) {
+    this.#name = name;
+    this.#table = table;
+    this.guarantees = guarantees;
+    this.#proc = procOf(env.system);
+    this.#cleaner = new TableCleaner(table, env.system);
+    this.#steps = new TableSteps(table, this.#pushes, {
+      system: env.system,
+      namespace: env.namespace,
+      proc: this.#proc,
+      claimMs: guarantees.claimMs,
+    });
+    this.#shortcut = new TableShortcut(table, this.#steps, this.#turns, this.#proc);
+  }
+
+  /** Pushes may arrive from now on. */
+  async start(): Promise<this> {
+    await this.#table.listen?.(this.#proc, (words) => this.#pushes.hear(words));
+    return this;
+  }
+
+  attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    const turn = this.#turns.number(request);
+    if (turn === null) return Promise.resolve({ ended: true });
+    return this.#do("try for the lock", request.keys, async () => {
+      const answer =
+        (await this.#shortcut.grab(request, turn, io)) ?? (await this.#attempt(request, turn, io));
+      if ("conflict" in answer) this.#turns.close(request);
+      // The statement of an attempt without a place in line is over with its answer, so nobody but us has to remember it.
+      else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
+      this.#cleaner.now(io);
+      return answer;
+    });
+  }
+
+  renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
+    return this.#do("renew the lease", items[0]?.request.keys ?? [], async () => {
+      const renewed = await this.#shortcut.extend(items, io);
+      return Promise.all(
+        items.map(async (item): Promise<RenewAnswer> => {
+          if (renewed.has(item)) return { state: "renewed", validMs: item.ttlMs };
+          return this.#renew(item, io);
+        }),
+      );
+    });
+  }
+
+  release(
+    request: Request,
+    _cookie: null,
+    options: ReleaseOptions,
+    io: Io,
+  ): Promise<"released" | "not-held"> {
+    return this.#do("be told of the release", request.keys, async () => {
+      const used = options.lastFences.map(Number);
+      if (await this.#shortcut.drop(request, used[0], io)) return "released";
+      return (await this.#end(request, used, io)) ? "released" : "not-held";
+    });
+  }
+
+  abandon(request: Request, io: Io): Promise<void> {
+    return this.#do("be told that the request has ended", request.keys, async () => {
+      await this.#end(request, null, io);
+    });
+  }
+
+  async subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+    const off = this.#pushes.add(request.id, wake);
+    await this.#table.listen?.(this.#proc, (words) => this.#pushes.hear(words));
+    return off;
+  }
+
+  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#pushes.onLoss(tell);
+  }
+
+  owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
+    return this.#look("be asked for the owner", request.keys, io, ({ ledger }) =>
+      ledger.owns(request.keys, request.id),
+    );
+  }
+
+  note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
+    return this.#do("write the note", request.keys, () =>
+      this.#step(request.keys, io, ({ ledger }) => ({
+        answer: ledger.note(request.keys, request.id, note?.waitingFor ?? null),
+        writes: true,
+      })),
+    );
+  }
+
+  inspect(key: string, io: Io): Promise<LockInfo | null> {
+    return this.#look("be asked who holds the lock", [key], io, ({ ledger, kept, nowMs }) => {
+      const { record } = kept[0] as Kept;
+      ledger.sweepLine(record);
+      return lockInfo(record, nowMs);
+    });
+  }
+
+  async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
+    let [left, after] = [options.limit, null as string | null];
+    while (left > 0) {
+      const from = after;
+      const page = await this.#do("list the locks", [], () => this.#table.list(options.prefix, from, io));
+      for (const { key, row, beats } of page.rows) {
+        const kept = keptOf(key, row, 0, beats);
+        this.#steps.ledger([kept], page.nowUs).sweepLine(kept.record);
+        const info = lockInfo(kept.record, page.nowUs / 1_000);
+        if (info !== null && left > 0) yield info;
+        if (info !== null) left -= 1;
+        after = key;
+      }
+      if (page.rows.length === 0) return;
+    }
+  }
+
+  revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
+    return this.#do("revoke the lock", [key], () =>
+      this.#step([key], io, ({ ledger, kept }) => {
+        const answer = ledger.revoke((kept[0] as Kept).record, options);
+        return { answer, writes: answer === "revoked" };
+      }),
+    );
+  }
+
+  check(io: Io): Promise<readonly Finding[]> {
+    return this.#do("be checked", [], () => this.#table.check(io));
+  }
+
+  inTransaction(tx: unknown): TransactionDesk {
+    const desk = this.#table.inTransaction?.(tx, (key) => this.#steps.name(key));
+    if (desk === undefined)
+      throw new UnsupportedError(`the ${this.#name} store cannot lock in a transaction`);
+    return {
+      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys, () => desk.attempt(wish, io)),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#pushes.clear();
+    await this.#table.close();
+  }
+
+  #attempt(request: Request, turn: number, io: Io): Promise<AttemptAnswer<null>> {
+    const { keys, id, seq, queue } = request;
+    // Who asks for the first time has no place in line yet.
+    const beat = queue && seq > 1 ? { id, seq } : null;
+    const decide = ({ ledger, kept, nowMs }: Step): Decision<AttemptAnswer<null>> => {
+      if (kept.some((one) => hasEnded(one, this.#proc, id, turn)))
+        return { answer: { ended: true }, writes: false };
+      const answer = ledger.attempt(request);
+      if ("granted" in answer) return { answer: { granted: toGrant(answer.granted) }, writes: true };
+      if (!("busy" in answer)) return { answer, writes: true };
+      const holders = kept.flatMap(({ record }) => record.holders.map((row) => holderInfo(row, nowMs)));
+      const againMs = heartbeatFor(this.guarantees.claimMs, request.ttlMs);
+      return { answer: { busy: { holders, againMs } }, writes: true };
+    };
+    return this.#step(keys, io, decide, beat);
+  }
+
+  #renew({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<RenewAnswer> {
+    const { keys, id, graceMs } = request;
+    return this.#step<RenewAnswer>(keys, io, ({ ledger }) => {
+      const answer = ledger.renew(keys, id, ttlMs, graceMs, lastFences.map(Number), label);
+      if (answer === "renewed") return { answer: { state: "renewed", validMs: ttlMs }, writes: true };
+      if (answer === "gone") return { answer: { state: "lost", reason: "gone" }, writes: false };
+      return { answer: { state: "lost", reason: "revoked", detail: answer.revoked }, writes: false };
+    });
+  }
+
+  /** `used` null: nobody can say which fences were used. */
+  #end(request: Request, used: readonly number[] | null, io: Io): Promise<boolean> {
+    const { keys, id } = request;
+    const turn = this.#turns.end(request);
+    const open = this.#turns.oldestOpen(request);
+    return this.#step(keys, io, ({ ledger, kept, nowMs }) => {
+      kept.forEach((one, at) => {
+        unseat(one.record, id);
+        markEnded(one, { proc: this.#proc, id, turn, open: open[at] as number }, nowMs);
+      });
+      if (used !== null) return { answer: ledger.release(keys, id, used), writes: true };
+      ledger.abandon(keys, id);
+      return { answer: false, writes: true };
+    });
+  }
+
+  #look<T>(doing: string, keys: readonly string[], io: Io, ask: (step: Step) => T): Promise<T> {
+    return this.#do(doing, keys, () =>
+      this.#steps.run({ keys, beat: null, decide: (step) => ({ answer: ask(step), writes: false }) }, io),
+    );
+  }
+
+  /** A step that may write; it also learns which keys are crowded. */
+  #step<T>(
+    keys: readonly string[],
+    io: Io,
+    decide: (step: Step) => Decision<T>,
+    beat: { readonly id: string; readonly seq: number } | null = null,
+  ): Promise<T> {
+    const learn = (step: Step): Decision<T> => {
+      const decision = decide(step);
+      this.#shortcut.learn(step.kept);
+      return decision;
+    };
+    return this.#steps.run({ keys, beat, decide: learn }, io);
+  }
+
+  async #do<T>(doing: string, keys: readonly string[], run: () => Promise<T>): Promise<T> {
+    if (this.#closed) {
+      throw new StoreUnavailableError(`the ${this.#name} store is closed`, {
+        key: keys[0],
+        retryable: false,
+      });
+    }
+    try {
+      return await run();
+    } catch (error) {
+      throw this.#table.say(error, doing, keys[0]);
+    }
+  }
+}
+
+/** Random, and then who it is, for people. */
+function procOf(system: System): string {
+  return `${system.randomId().slice(0, PROC_LENGTH)}@${system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?")}`;
+}

@@ -1,0 +1,73 @@
+// Numbers for the requests of one opened store, so that the server can tell late attempts from live ones with one number
+// per store and key (P8): whatever has a lower number than the oldest request that is still open has ended.
+
+import type { Request } from "../../core/store.ts";
+
+/** Core does not ask again with an id that has ended; some are remembered for callers that do: so many, up to twice as many. */
+const ENDED_REMEMBERED = 2_048;
+
+interface Turn {
+  readonly number: number;
+  readonly keys: readonly string[];
+}
+
+export class Turns {
+  readonly #byId = new Map<string, Turn>();
+  /** Open numbers by key, the oldest first. */
+  readonly #open = new Map<string, number[]>();
+  /** Two generations: the older one is forgotten as a whole. */
+  #ended = new Set<string>();
+  #endedBefore = new Set<string>();
+  #next = 1;
+
+  /** The number of a request, which is open from now on; null when it has ended. */
+  number(request: Request): number | null {
+    const known = this.#byId.get(request.id);
+    if (known !== undefined) return known.number;
+    if (this.#ended.has(request.id) || this.#endedBefore.has(request.id)) return null;
+    const number = this.#next;
+    this.#next += 1;
+    this.#byId.set(request.id, { number, keys: request.keys });
+    for (const key of request.keys) {
+      const open = this.#open.get(key);
+      if (open === undefined) this.#open.set(key, [number]);
+      else open.push(number);
+    }
+    return number;
+  }
+
+  /** The request has ended, whether the server knows it already or not. Gives the number that it had, or a new one. */
+  end(request: Request): number {
+    const number = this.#byId.get(request.id)?.number ?? this.#next++;
+    this.close(request);
+    this.#ended.add(request.id);
+    if (this.#ended.size === ENDED_REMEMBERED) {
+      this.#endedBefore = this.#ended;
+      this.#ended = new Set();
+    }
+    return number;
+  }
+
+  /** Nobody will ask with this id again. */
+  close(request: Request): void {
+    const turn = this.#byId.get(request.id);
+    if (turn === undefined) return;
+    this.#byId.delete(request.id);
+    for (const key of turn.keys) {
+      const open = this.#open.get(key) as number[];
+      open.splice(open.indexOf(turn.number), 1);
+      if (open.length === 0) this.#open.delete(key);
+    }
+  }
+
+  /** Per key the oldest number that is open beside this request's own. */
+  oldestOpen(request: Request): number[] {
+    const own = this.#byId.get(request.id)?.number;
+    return request.keys.map((key) => this.#open.get(key)?.find((number) => number !== own) ?? this.#next);
+  }
+
+  /** How many requests are open. */
+  get size(): number {
+    return this.#byId.size;
+  }
+}
