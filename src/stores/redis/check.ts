@@ -3,7 +3,8 @@
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
-import { listOf, type Patience, type RedisPort, textOf } from "./port.ts";
+import { clockDifference } from "./clocks.ts";
+import { listOf, type Patience, type RedisNode, type RedisPort, type Sender, textOf } from "./port.ts";
 
 export type Info = ReadonlyMap<string, string>;
 
@@ -17,22 +18,38 @@ const SCRIPTS_MENDED: readonly (readonly [number, number, number])[] = [
   [8, 2, 2],
 ];
 
+const FORBIDDEN = /^(NOPERM|ERR unknown command)/;
+
 /** null when this user may not ask. */
-export async function readInfo(port: RedisPort, patience: Patience): Promise<Info | null> {
+async function readInfo(port: Sender, patience: Patience): Promise<Info | null> {
   try {
     const text = textOf(await port.send(["INFO"], patience));
     return new Map(
       [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
     );
   } catch (error) {
-    if (error instanceof Error && /^(NOPERM|ERR unknown command)/.test(error.message)) return null;
+    if (error instanceof Error && FORBIDDEN.test(error.message)) return null;
     throw error;
   }
 }
 
-/** Refuses what can drop locks, unless the caller accepts it by name. */
-export function refuseUnsafe(info: Info | null, allow: readonly string[]): void {
-  if (info === null) return;
+const FOREVER: Patience = { signal: new AbortController().signal };
+
+/** Refuses what can drop locks, unless the caller accepts it by name. Every primary is asked. */
+export async function refuseUnsafe(port: RedisPort, allow: readonly string[]): Promise<void> {
+  const nodes = (await port.nodes?.(FOREVER))?.filter(({ primary }) => primary);
+  await Promise.all((nodes ?? [port]).map((node) => vet(node, allow)));
+  if (port.slotOf !== undefined) return;
+  if ((await readInfo(port, FOREVER))?.get("cluster_enabled") !== "1") return;
+  throw new UnsupportedError(
+    "this Redis is a node of a Cluster: use redis+cluster://host:port, or a client of the Cluster",
+  );
+}
+
+/** Throws when this node is none to lock on. */
+export async function vet(node: Sender, allow: readonly string[]): Promise<void> {
+  const info = await readInfo(node, FOREVER);
+  if (info === null) return vetRole(node);
   const [major = OLDEST[0], minor = 0] = versionOf(info);
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     throw new UnsupportedError(
@@ -40,9 +57,7 @@ export function refuseUnsafe(info: Info | null, allow: readonly string[]): void 
     );
   }
   if (info.get("role") === "slave") {
-    throw new StoreUnavailableError(
-      "this Redis is a replica, and locks live on the primary: connect to that one",
-    );
+    throw replicaError();
   }
   if (evicts(info) && !allow.includes("eviction")) {
     throw new UnsafeStoreError(
@@ -52,25 +67,108 @@ export function refuseUnsafe(info: Info | null, allow: readonly string[]): void 
   }
 }
 
+/** For users that may not read INFO; who may not ask for the role either finds out by READONLY. */
+async function vetRole(node: Sender): Promise<void> {
+  const [role] = listOf(await node.send(["ROLE"], FOREVER).catch(() => []));
+  if (role !== undefined && textOf(role) !== "master") throw replicaError();
+}
+
+function replicaError(): StoreUnavailableError {
+  return new StoreUnavailableError(
+    "this Redis is a replica, and locks live on the primary: connect to that one",
+  );
+}
+
 const FIX_EVICTION =
   'run CONFIG SET maxmemory-policy noeviction, or use a Redis of its own for locks, or accept it with allow: ["eviction"]';
 
-export async function findings(port: RedisPort, patience: Patience): Promise<Finding[]> {
-  const info = await readInfo(port, patience);
-  if (info === null) return [UNREADABLE];
+/** Whether this user may run scripts, known or not. */
+export async function mayRunScripts(port: Sender): Promise<boolean> {
+  const asked = [
+    ["EVALSHA", "0".repeat(40), "0"],
+    ["EVAL", "return 1", "0"],
+  ].map((words) =>
+    port.send(words, FOREVER).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof Error && FORBIDDEN.test(error.message)) return false;
+        if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return true;
+        throw error;
+      },
+    ),
+  );
+  return (await Promise.all(asked)).every(Boolean);
+}
+
+/** `replicas`: how many must acknowledge a grant. `nowMs`: any clock that only runs forward. */
+export async function findings(
+  port: RedisPort,
+  replicas: number,
+  patience: Patience,
+  nowMs: () => number,
+): Promise<Finding[]> {
+  const nodes = await port.nodes?.(patience);
+  if (nodes === undefined) return findingsOf(port, "", replicas, patience);
+  const found = await Promise.all(
+    nodes.map((node) =>
+      findingsOf(node, `${node.name}: `, node.primary ? replicas : null, patience).catch((error: unknown) => [
+        unreachable(node, error),
+      ]),
+    ),
+  );
+  return [...found.flat(), ...(await clockDifference(nodes, patience, nowMs))];
+}
+
+/** `at`: which node, where there are several. `replicas`: how many it needs, or null where it is one itself. */
+async function findingsOf(
+  node: Sender,
+  at: string,
+  replicas: number | null,
+  patience: Patience,
+): Promise<Finding[]> {
+  const info = await readInfo(node, patience);
+  if (info === null) return [{ ...UNREADABLE, what: at + UNREADABLE.what }];
   const found: Finding[] = [];
   if (evicts(info)) {
     found.push({
       id: "eviction",
       level: "danger",
       what: `maxmemory-policy is ${info.get("maxmemory_policy")}`,
-      why: "a lock that is evicted is free while its holder still works",
+      why:
+        replicas !== null
+          ? "a lock that is evicted is free while its holder still works"
+          : "this replica may become the primary, and a lock that is evicted is free while its holder still works",
       fix: FIX_EVICTION,
     });
   }
   if (!info.has("maxmemory_policy")) found.push(UNREADABLE);
-  found.push(...(await persistence(port, info, patience)), ...oldScripts(info));
-  return found;
+  found.push(...(await persistence(node, info, patience)), ...oldScripts(info));
+  if (at !== "" && replicas !== null) found.push(...withoutReplica(info));
+  found.push(...tooFewReplicas(info, replicas ?? 0));
+  return found.map((one) => ({ ...one, what: at + one.what }));
+}
+
+function withoutReplica(info: Info): Finding[] {
+  if (info.get("connected_slaves") !== "0") return [];
+  return [
+    {
+      id: "replicas",
+      level: "warning",
+      what: "this primary has no replica",
+      why: "when it fails nobody takes its place, and its locks cannot be had until it is back",
+      fix: "give every primary at least one replica",
+    },
+  ];
+}
+
+function unreachable(node: RedisNode, error: unknown): Finding {
+  return {
+    id: "unreachable",
+    level: "warning",
+    what: `${node.name}: it does not answer: ${error instanceof Error ? error.message : String(error)}`,
+    why: "what cannot be asked cannot be checked",
+    fix: "start the node, or remove it from the sentinels or the Cluster",
+  };
 }
 
 const UNREADABLE: Finding = {
@@ -80,6 +178,20 @@ const UNREADABLE: Finding = {
   why: "whether locks can be evicted or forgotten is not known",
   fix: "allow +info to this user, or make sure of maxmemory-policy noeviction yourself",
 };
+
+function tooFewReplicas(info: Info, wanted: number): Finding[] {
+  const connected = Number(info.get("connected_slaves") ?? wanted);
+  if (connected >= wanted) return [];
+  return [
+    {
+      id: "few-replicas",
+      level: "danger",
+      what: `${connected} replicas are connected and replicas: ${wanted} is asked for`,
+      why: "no lock is granted until enough replicas acknowledge it",
+      fix: "bring the replicas back, or ask for fewer",
+    },
+  ];
+}
 
 /** `failure`: why there is no subscription, or null. */
 export function noPush(failure: Error | null): Finding[] {
@@ -95,7 +207,7 @@ export function noPush(failure: Error | null): Finding[] {
   ];
 }
 
-async function persistence(port: RedisPort, info: Info, patience: Patience): Promise<Finding[]> {
+async function persistence(port: Sender, info: Info, patience: Patience): Promise<Finding[]> {
   const fix =
     "set appendonly yes and appendfsync always where two holders at once must not happen, and check the fence at the resource";
   const why = "after a restart the server may not know who held what; fences still grow, by its clock";

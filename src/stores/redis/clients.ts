@@ -2,35 +2,89 @@
 // classes; by URL whichever package is installed is loaded.
 
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
+import { ClusterPort } from "./cluster-port.ts";
+import { ioredisClusterPort, nodeRedisClusterPort } from "./given-cluster.ts";
 import { IoredisPort, type IoredisClass, isIoredis } from "./ioredis.ts";
+import { ioredisDial, linkOptions as ioredisOptions } from "./ioredis-link.ts";
+import type { Surroundings } from "./lane.ts";
+import type { Dial } from "./link.ts";
 import { isNodeRedis, type NodeRedisModule, NodeRedisPort } from "./node-redis.ts";
+import { linkOptions as nodeRedisOptions, nodeRedisDial } from "./node-redis-link.ts";
+import { NodeRedisSentinelPort } from "./node-redis-sentinel.ts";
 import type { RedisPort } from "./port.ts";
+import { SentinelPort } from "./sentinel-port.ts";
+import { isIoredisCluster, isNodeRedisCluster, isNodeRedisSentinel } from "./shapes.ts";
+import { type Login, readNodesUrl, topologyOfUrl } from "./urls.ts";
 
 export type Driver = "redis" | "ioredis";
 
+type Loaded =
+  | { readonly driver: "redis"; readonly module: NodeRedisModule }
+  | { readonly driver: "ioredis"; readonly module: IoredisClass };
+
+/** A client that was given, of whatever kind of Redis. */
+export function connectWith(client: unknown, around: Surroundings): RedisPort | Promise<RedisPort> {
+  const given = Object(client) as object;
+  if (isIoredisCluster(given)) return ioredisClusterPort(given, around);
+  if (isNodeRedisCluster(given)) return nodeRedisClusterPort(given, around);
+  if (isNodeRedisSentinel(given)) return new NodeRedisSentinelPort(given);
+  return portOf(client);
+}
+
+/** A client of one node, or of ioredis with sentinels, which has the same shape. */
 export function portOf(client: unknown): RedisPort {
   if (typeof client === "object" && client !== null) {
     if (isIoredis(client)) return new IoredisPort(client, false);
     if (isNodeRedis(client)) return new NodeRedisPort(client, false);
-    if ((client as { isCluster?: unknown }).isCluster === true || "masters" in client) {
-      throw new UnsupportedError(
-        "redis() takes a client of one Redis node, and this is a client of a Cluster",
-      );
-    }
   }
   throw new InvalidArgumentError(
-    "redis({ client }) takes a client of node-redis (4 to 6) or of ioredis (5 or 6)",
+    "redis({ client }) takes a client of node-redis (4 to 6) or of ioredis (5 or 6): of one node, of sentinels or of a Cluster",
   );
 }
 
-export async function connectTo(url: string, driver: Driver | undefined): Promise<RedisPort> {
+export async function connectTo(
+  url: string,
+  driver: Driver | undefined,
+  around: Surroundings,
+): Promise<RedisPort> {
+  if (topologyOfUrl(url) === "node") return connectToNode(url, driver);
+  return connectToNodes(url, await loaded(driver), around);
+}
+
+/** One node, and nobody else. */
+export async function connectToNode(url: string, driver: Driver | undefined): Promise<RedisPort> {
+  const by = await loaded(driver);
+  return by.driver === "redis" ? NodeRedisPort.connect(by.module, url) : IoredisPort.connect(by.module, url);
+}
+
+/** Sentinel and Cluster are followed by code of our own over either package, so that both behave alike. */
+function connectToNodes(url: string, by: Loaded, around: Surroundings): Promise<RedisPort> {
+  const { topology, hosts, master, database, tls, login, sentinel } = readNodesUrl(url);
+  const node = dialBy(by, tls, login, database);
+  if (topology === "cluster") return ClusterPort.connect({ node, keyPrefix: "" }, hosts, around);
+  const board = { node, sentinel: dialBy(by, tls, sentinel, 0), keyPrefix: "" };
+  return SentinelPort.connect(board, hosts, master, around);
+}
+
+function dialBy({ driver, module }: Loaded, tls: boolean, login: Login, database: number): Dial {
+  if (driver === "redis") {
+    // Making a client takes tens of milliseconds, because a class is made with it; duplicating one does not.
+    const template = module.createClient({ ...login, database });
+    return nodeRedisDial((to) => template.duplicate(nodeRedisOptions(to, tls ? { tls } : {})));
+  }
+  return ioredisDial(
+    (to) => new module({ ...ioredisOptions(to), ...login, db: database, ...(tls ? { tls: {} } : {}) }),
+  );
+}
+
+async function loaded(driver: Driver | undefined): Promise<Loaded> {
   if (driver !== "ioredis") {
     const module = await optional(() => import("redis"));
-    if (module !== null) return NodeRedisPort.connect(module as unknown as NodeRedisModule, url);
+    if (module !== null) return { driver: "redis", module: module as unknown as NodeRedisModule };
   }
   if (driver !== "redis") {
     const module = await optional(() => import("ioredis"));
-    if (module !== null) return IoredisPort.connect(module.Redis as unknown as IoredisClass, url);
+    if (module !== null) return { driver: "ioredis", module: module.Redis as unknown as IoredisClass };
   }
   throw new UnsupportedError(`the redis store needs a client: npm i ${driver ?? "redis"}`);
 }

@@ -1,6 +1,6 @@
 // How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
-import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
+import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 
 interface Known {
   readonly pattern: RegExp;
@@ -14,6 +14,7 @@ const KNOWN: readonly Known[] = [
     pattern: /^READONLY/,
     say: "this node is a replica: connect to the primary, or wait for the failover to end",
   },
+  { pattern: /^(MOVED|ASK)\b/, say: "the key is on its way to another node of the Cluster" },
   { pattern: /^LOADING/, say: "the server is still loading its data" },
   {
     pattern: /^(MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|BUSY)\b/,
@@ -32,7 +33,7 @@ const KNOWN: readonly Known[] = [
   },
   {
     pattern: /^NOPERM/,
-    say: "this user may not do that: it needs +evalsha +eval +get +set +pexpire +time +publish +subscribe +info +scan, the keys NAMESPACE:* and the channels NAMESPACE:push:*",
+    say: "this user may not do that: it needs +evalsha +eval +get +set +pexpire +time +publish +subscribe +info +scan (with replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels NAMESPACE:push:*",
     retryable: false,
   },
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
@@ -64,4 +65,11 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
 
 export function closedError(key?: string): StoreUnavailableError {
   return new StoreUnavailableError("the redis store is closed", { key, retryable: false });
+}
+
+/** For what needs a connection of its own. */
+export function sessionError(): UnsupportedError {
+  return new UnsupportedError(
+    "this client cannot be duplicated, and `replicas` and locks without scripts need connections of their own: give redis() a URL instead",
+  );
 }

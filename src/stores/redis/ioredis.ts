@@ -2,7 +2,7 @@
 // listening it is duplicated. Its offline queue cannot be left again, so a command waits here until the client is ready.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
-import type { Patience, RedisPort, Reply } from "./port.ts";
+import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
 export interface IoredisClient {
@@ -10,6 +10,7 @@ export interface IoredisClient {
   readonly options: { readonly keyPrefix?: string };
   readonly stream?: { unref?(): void };
   call(command: string, ...args: readonly string[]): Promise<unknown>;
+  callBuffer(command: string, ...args: readonly Word[]): Promise<unknown>;
   duplicate(override?: object): IoredisClient;
   connect(): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
@@ -18,7 +19,10 @@ export interface IoredisClient {
   off(event: string, listener: (...args: readonly never[]) => void): unknown;
 }
 
-export type IoredisClass = new (url: string, options: object) => IoredisClient;
+export type IoredisClass = {
+  new (url: string, options: object): IoredisClient;
+  new (options: object): IoredisClient;
+};
 
 const LONGEST_RETRY_MS = 1_000;
 const FIRST_RETRY_MS = 20;
@@ -83,6 +87,20 @@ export class IoredisPort implements RedisPort {
     return stop;
   }
 
+  async session(): Promise<Session> {
+    const once = new Reconnection(false);
+    const client = this.#client.duplicate({
+      ...once.options,
+      enableOfflineQueue: false,
+      enableAutoPipelining: false,
+      autoResendUnfulfilledCommands: false,
+    });
+    this.#listeners.add(client);
+    client.on("end", () => this.#listeners.delete(client));
+    await once.connect(client);
+    return new IoredisSession(client);
+  }
+
   close(): Promise<void> {
     for (const listener of this.#listeners) listener.disconnect();
     this.#listeners.clear();
@@ -100,8 +118,8 @@ export class IoredisPort implements RedisPort {
     const ready = this.#ready;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(new StoreUnavailableError("there is no connection to Redis"));
-      if (signal.aborted) return giveUp();
-      signal.addEventListener("abort", giveUp, { once: true });
+      if (signal.aborted) giveUp();
+      else signal.addEventListener("abort", giveUp, { once: true });
       ready
         .then(resolve, reject)
         .finally(() => signal.removeEventListener("abort", giveUp))
@@ -130,14 +148,41 @@ export class IoredisPort implements RedisPort {
   }
 }
 
-/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever. */
+class IoredisSession implements Session {
+  readonly #client: IoredisClient;
+
+  constructor(client: IoredisClient) {
+    this.#client = client;
+  }
+
+  get open(): boolean {
+    return this.#client.status === "ready";
+  }
+
+  send(words: readonly Word[]): Promise<Reply> {
+    const [command, ...args] = words as readonly [string, ...Word[]];
+    return this.#client.callBuffer(command, ...args) as Promise<Reply>;
+  }
+
+  close(): void {
+    this.#client.disconnect();
+  }
+}
+
+/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
 class Reconnection {
   #connected = false;
+  readonly #again: boolean;
+
+  constructor(again = true) {
+    this.#again = again;
+  }
+
   readonly options: object = {
     lazyConnect: true,
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) =>
-      this.#connected ? Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** times) : null,
+      this.#connected && this.#again ? Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** times) : null,
   };
 
   /** ioredis only says "Connection is closed", and tells why in an event. */

@@ -1,14 +1,14 @@
 // node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape. One that was given
 // is never changed, connected or closed; for listening it is duplicated.
 
-import type { Patience, RedisPort, Reply } from "./port.ts";
+import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
   readonly options?: { readonly socket?: object } | undefined;
-  sendCommand(args: readonly string[], options?: object): Promise<unknown>;
+  sendCommand(args: readonly Word[], options?: object): Promise<unknown>;
   duplicate(overrides?: object): NodeRedisClient;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
@@ -79,7 +79,7 @@ export class NodeRedisPort implements RedisPort {
     this.#listeners.add(listener);
     const stop = async (): Promise<void> => {
       this.#listeners.delete(listener);
-      await end(listener);
+      await endNodeRedis(listener);
     };
     try {
       await again.connect(listener);
@@ -91,21 +91,66 @@ export class NodeRedisPort implements RedisPort {
     return stop;
   }
 
+  async session(): Promise<Session> {
+    const once = new Reconnection(false);
+    const socket = { ...this.#client.options?.socket, reconnectStrategy: once.strategy };
+    const client = this.#client.duplicate({ disableOfflineQueue: true, socket });
+    this.#listeners.add(client);
+    client.on("end", () => this.#listeners.delete(client));
+    // One that is cut off during the greeting may be waited for in vain.
+    const failed = new Promise<never>((_resolve, reject) => client.on("error", reject));
+    try {
+      await Promise.race([once.connect(client), failed]);
+    } catch (error) {
+      this.#listeners.delete(client);
+      await endNodeRedis(client);
+      throw error;
+    }
+    return new NodeRedisSession(client);
+  }
+
   async close(): Promise<void> {
-    await Promise.all([...this.#listeners].map(end));
+    await Promise.all([...this.#listeners].map(endNodeRedis));
     this.#listeners.clear();
-    if (this.#own) await end(this.#client);
+    if (this.#own) await endNodeRedis(this.#client);
   }
 }
 
-const PLAIN = { typeMapping: {} };
+class NodeRedisSession implements Session {
+  readonly #client: NodeRedisClient;
 
-/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever. */
+  constructor(client: NodeRedisClient) {
+    this.#client = client;
+  }
+
+  get open(): boolean {
+    return this.#client.isReady;
+  }
+
+  send(words: readonly Word[]): Promise<Reply> {
+    return this.#client.sendCommand(words, BYTES) as Promise<Reply>;
+  }
+
+  close(): void {
+    void endNodeRedis(this.#client);
+  }
+}
+
+export const PLAIN: object = { typeMapping: {} };
+/** Replies as bytes: by the sign of a bulk string in 5 and later, by name in 4. */
+export const BYTES: object = { typeMapping: { [36]: Buffer }, returnBuffers: true };
+
+/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
 class Reconnection {
   #connected = false;
+  readonly #again: boolean;
+
+  constructor(again = true) {
+    this.#again = again;
+  }
 
   readonly strategy = (retries: number): number | false =>
-    this.#connected && Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries);
+    this.#connected && this.#again && Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** retries);
 
   async connect(client: NodeRedisClient): Promise<void> {
     const failures: Error[] = [];
@@ -122,7 +167,7 @@ class Reconnection {
 }
 
 /** At once: whatever is still under way has been given up by its caller. */
-async function end(client: NodeRedisClient): Promise<void> {
+export async function endNodeRedis(client: NodeRedisClient): Promise<void> {
   try {
     if (client.destroy !== undefined) client.destroy();
     else await client.disconnect?.();

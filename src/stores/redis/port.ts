@@ -12,23 +12,57 @@ export interface Script {
 /** Whatever aborts when the caller has stopped listening; looked at only where a command would have to wait. */
 export interface Patience {
   readonly signal: AbortSignal;
+  readonly timeoutMs?: number;
+  /** Lent by the caller, to look again within one call for a primary that is not there yet. */
+  sleep?(ms: number): Promise<void>;
 }
 
 export type Reply = string | number | null | undefined | boolean | Uint8Array | readonly Reply[];
 
-export interface RedisPort {
+export type Word = string | Uint8Array;
+
+/**
+ * One connection that ends with its first failure and is never replaced unseen: what belongs to a connection (WATCH, and the
+ * writes that WAIT waits for) cannot be lost without a word. Commands leave in the order of the calls. Replies come as bytes.
+ */
+export interface Session {
+  readonly open: boolean;
+  send(words: readonly Word[]): Promise<Reply>;
+  close(): void;
+}
+
+/** Whatever can be sent a command. */
+export interface Sender {
+  /** One command. Rejects with the client's own error; while there is no connection it waits as long as `patience` does. */
+  send(words: readonly string[], patience: Patience, key?: string): Promise<Reply>;
+}
+
+/** One server of several. */
+export interface RedisNode extends Sender {
+  /** host:port */
+  readonly name: string;
+  readonly primary: boolean;
+}
+
+export interface RedisPort extends Sender {
   /** What the client itself puts before every key that it knows as one. */
   readonly keyPrefix: string;
-  /** One command. Rejects with the client's own error; while there is no connection it waits as long as `patience` does. */
-  send(words: readonly string[], patience: Patience): Promise<Reply>;
+  /** Where the keys are spread over several nodes: the part that a key belongs to. No script reaches over two of them. */
+  slotOf?(key: string): number;
+  /** Where there are several nodes: those that are known at the moment. */
+  nodes?(patience: Patience): Promise<readonly RedisNode[]>;
   /** Listens on a connection of its own, over every reconnection. Gives the way to stop it. */
   subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>>;
+  /** One more connection, to the node that serves this key; absent where the client cannot be duplicated. */
+  session?(name: string): Promise<Session>;
+  /** Where the keys are spread over several nodes: the one that serves this key at the moment. */
+  nodeOf?(name: string): string;
   /** Ends what was opened here, never what was given. */
   close(): Promise<void>;
 }
 
 export async function runScript(
-  port: RedisPort,
+  port: Sender,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
@@ -36,11 +70,11 @@ export async function runScript(
 ): Promise<Reply> {
   const rest = [String(keys.length), ...keys, ...args];
   try {
-    return await port.send(["EVALSHA", script.sha, ...rest], patience);
+    return await port.send(["EVALSHA", script.sha, ...rest], patience, keys[0]);
   } catch (error) {
     // Nothing has run: the server was restarted, or somebody flushed its scripts.
     if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-    return port.send(["EVAL", script.text, ...rest], patience);
+    return port.send(["EVAL", script.text, ...rest], patience, keys[0]);
   }
 }
 

@@ -1,5 +1,5 @@
-// The contract on one Redis node. Every call is one script, which is one atomic step of the server under the server's clock;
-// see scripts/. A store never waits and never tries again: what it does not know it throws.
+// The contract on Redis. Every call is one atomic step of one node under that node's clock (steps.ts). A store
+// never waits and never tries again: what it does not know it throws.
 
 import type {
   AttemptAnswer,
@@ -19,49 +19,65 @@ import type {
   RevokeOptions,
   StoreEnv,
 } from "../../core/store.ts";
-import { findings, noPush, readInfo, refuseUnsafe } from "./check.ts";
-import { closedError, redisError } from "./errors.ts";
-import { CLAIM_MS, redisGuarantees } from "./guarantees.ts";
+import { Turns } from "../shared/turns.ts";
+import { batchesOf, slotIsMoving } from "./batches.ts";
+import { findings, mayRunScripts, noPush, refuseUnsafe, vet } from "./check.ts";
+import { closedError, redisError, sessionError } from "./errors.ts";
+import { guaranteesFor, type Settings } from "./guarantees.ts";
+import type { Surroundings } from "./lane.ts";
 import { Listener } from "./listener.ts";
-import { globFree, Names } from "./names.ts";
-import { listOf, type Patience, type RedisPort, type Reply, runScript, textOf } from "./port.ts";
-import { scripts, type ScriptName } from "./scripts.generated.ts";
-import { Turns } from "./turns.ts";
-import { readAttempt, readLook } from "./words.ts";
+import { keysWith } from "./listing.ts";
+import { Names } from "./names.ts";
+import type { RedisPort } from "./port.ts";
+import { ScriptSteps } from "./script-steps.ts";
+import type { Steps, StepsEnv } from "./steps.ts";
 
 /** So many leases are renewed in one step; more would keep the server from other work for too long. */
 const RENEWED_AT_ONCE = 100;
-const LISTED_AT_ONCE = 100;
+const LOOKED_AT_AT_ONCE = 100;
 /** Enough to tell a handful of processes from each other. */
 const PROC_LENGTH = 16;
-const REVOKED = "revoked:";
+const PLAIN: Settings = { topology: "node", replicas: 0, scripts: true };
 
 export class RedisOpenStore implements OpenStore<null> {
-  readonly guarantees: Guarantees = redisGuarantees;
+  readonly guarantees: Guarantees;
   readonly #port: RedisPort;
+  readonly #env: StoreEnv;
   readonly #names: Names;
   readonly #listener: Listener;
+  readonly #steps: Steps;
   readonly #turns = new Turns();
-  /** What every script begins with. */
-  readonly #head: readonly string[];
+  readonly #replicas: number;
   #closed = false;
 
-  private constructor(port: RedisPort, env: StoreEnv) {
-    this.#port = port;
-    this.#names = new Names(env.namespace);
-    const proc = env.system.randomId().slice(0, PROC_LENGTH);
-    this.#head = [this.#names.channels, proc, String(CLAIM_MS)];
-    this.#listener = new Listener(port, this.#names.channels + proc);
+  private constructor(env: StoreEnv, shared: StepsEnv, steps: Steps, guarantees: Guarantees) {
+    this.guarantees = guarantees;
+    this.#env = env;
+    this.#port = shared.port;
+    this.#names = shared.names;
+    this.#replicas = shared.replicas;
+    this.#steps = steps;
+    this.#listener = new Listener(shared.port, shared.names.channels + shared.proc);
   }
 
-  static async open(connect: () => RedisPort | Promise<RedisPort>, env: StoreEnv): Promise<RedisOpenStore> {
+  static async open(
+    connect: (around: Surroundings) => RedisPort | Promise<RedisPort>,
+    env: StoreEnv,
+    settings: Settings = PLAIN,
+  ): Promise<RedisOpenStore> {
     let port: RedisPort | null = null;
     try {
-      port = await connect();
-      const store = new RedisOpenStore(port, env);
-      const listening = store.#listener.start();
-      refuseUnsafe(await readInfo(port, { signal: new AbortController().signal }), env.allow);
-      await listening;
+      port = await connect({ vet: (node) => vet(node, env.allow), nowMs: () => env.system.monoMs() });
+      const [scripts] = await Promise.all([
+        settings.scripts && mayRunScripts(port),
+        refuseUnsafe(port, env.allow),
+      ]);
+      if (port.session === undefined && (settings.replicas > 0 || !scripts)) throw sessionError();
+      const proc = env.system.randomId().slice(0, PROC_LENGTH);
+      const shared = { port, names: new Names(env.namespace), proc, replicas: settings.replicas };
+      const Way = scripts ? ScriptSteps : (await import("./transaction-steps.ts")).TransactionSteps;
+      const store = new RedisOpenStore(env, shared, new Way(shared), guaranteesFor({ ...settings, scripts }));
+      await store.#listener.start();
       return store;
     } catch (error) {
       await port?.close();
@@ -70,24 +86,34 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   async attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    this.#refuseClosed(request.keys[0]);
     const turn = this.#turns.number(request);
     if (turn === null) return { ended: true };
-    const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue } = request;
-    const numbers = [permits, limit, ttlMs, graceMs, keepMs].map(String);
-    const open = this.#turns.oldestOpen(request).map(String);
-    const args = [id, String(turn), String(seq), mode, ...numbers, label, actor, queue ? "1" : "0", ...open];
-    const answer = readAttempt(await this.#run("attempt", request.keys, args, io), request);
+    const answer = await this.#steps.attempt(request, turn, () => this.#turns.oldestOpen(request), io);
     if ("conflict" in answer) this.#turns.close(request);
-    else if ("ended" in answer || ("busy" in answer && !queue)) this.#turns.end(request);
+    else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
     return answer;
   }
 
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
-    const batches: Promise<RenewAnswer[]>[] = [];
-    for (let at = 0; at < items.length; at += RENEWED_AT_ONCE) {
-      batches.push(this.#renew(items.slice(at, at + RENEWED_AT_ONCE), io));
-    }
-    return (await Promise.all(batches)).flat();
+    this.#refuseClosed(items[0]?.request.keys[0]);
+    const batches = batchesOf(
+      items.length,
+      RENEWED_AT_ONCE,
+      this.#slots((at) => items[at]?.request.keys[0]),
+    );
+    if (batches.length === 1) return this.#renewTogether(items, io);
+    const answers: RenewAnswer[] = [];
+    await Promise.all(
+      batches.map(async (batch) => {
+        const some = batch.map((at) => items[at] as RenewItem<null>);
+        const given = await this.#renewTogether(some, io).catch((cause: unknown) =>
+          some.map((): RenewAnswer => ({ state: "unknown", cause })),
+        );
+        for (const [i, at] of batch.entries()) answers[at] = given[i] ?? { state: "unknown" };
+      }),
+    );
+    return answers;
   }
 
   async release(
@@ -101,15 +127,14 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   async abandon(request: Request, io: Io): Promise<void> {
-    await this.#end(
-      request,
-      request.keys.map(() => ""),
-      io,
-    );
+    await this.#end(request, [], io);
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
-    return this.#listener.wake(request.id, wake);
+    // The release that makes a waiter the holder does not wait for replicas.
+    const unconfirmed = (grant?: Grant<null>): void =>
+      wake(grant === undefined ? grant : { ...grant, confirm: true });
+    return this.#listener.wake(request.id, this.#replicas === 0 ? wake : unconfirmed);
   }
 
   onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
@@ -117,51 +142,44 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   async owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
-    return Number(textOf(await this.#run("owns", request.keys, [request.id], io))) === 1;
+    this.#refuseClosed(request.keys[0]);
+    return this.#steps.owns(request, io);
   }
 
   async note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
-    await this.#run("note", request.keys, [request.id, note?.waitingFor ?? ""], io);
+    this.#refuseClosed(request.keys[0]);
+    await this.#steps.note(request, note, io);
   }
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
-    const [reply] = listOf(await this.#run("look", [key], [], io));
-    return readLook(reply, key);
+    this.#refuseClosed(key);
+    const [info = null] = await this.#steps.look([key], io);
+    return info;
   }
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
-    const seen = new Set<string>();
-    const prefix = this.#port.keyPrefix;
-    const pattern = globFree(prefix) + this.#names.pattern(options.prefix);
-    let [cursor, left] = ["0", options.limit];
-    do {
-      const words = ["SCAN", cursor, "MATCH", pattern, "COUNT", String(LISTED_AT_ONCE)];
-      const [next, names] = listOf(await this.#send(words, "list the locks", io));
-      cursor = textOf(next);
-      const keys = listOf(names)
-        .map((name) => this.#names.key(textOf(name).slice(prefix.length)))
-        .filter((key) => key !== null && !seen.has(key)) as string[];
-      for (const key of keys) seen.add(key);
-      for (const info of await this.#look(keys, io)) {
+    let left = options.limit;
+    const pages = keysWith(this.#port, this.#names, options.prefix, io)[Symbol.asyncIterator]();
+    const next = (): Promise<IteratorResult<string[]>> => this.#named("list the locks", () => pages.next());
+    for (let page = await next(); page.done !== true; page = await next()) {
+      for (const info of await this.#look(page.value, io)) {
         if (left <= 0) return;
         left -= 1;
         yield info;
       }
-    } while (cursor !== "0" && left > 0);
+      if (left <= 0) return;
+    }
   }
 
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
-    const args = [
-      options.reason,
-      options.fence === undefined ? "" : String(options.fence),
-      options.force ? "1" : "0",
-    ];
-    return textOf(await this.#run("revoke", [key], args, io)) as RevokeAnswer;
+    this.#refuseClosed(key);
+    return this.#steps.revoke(key, options, io);
   }
 
   async check(io: Io): Promise<readonly Finding[]> {
     try {
-      return [...(await findings(this.#port, io)), ...noPush(this.#listener.failure)];
+      const found = await findings(this.#port, this.#replicas, io, () => this.#env.system.monoMs());
+      return [...found, ...noPush(this.#listener.failure)];
     } catch (error) {
       throw redisError(error, "be checked");
     }
@@ -174,68 +192,56 @@ export class RedisOpenStore implements OpenStore<null> {
     await listening;
   }
 
-  async #renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
-    const keys = items.flatMap(({ request }) => request.keys);
-    const args = items.flatMap(({ request, ttlMs, label, lastFences }) => {
-      const { id, graceMs } = request;
-      const used = request.keys.map((_key, at) => String(lastFences[at] ?? ""));
-      return [id, String(request.keys.length), String(ttlMs), String(graceMs), label, ...used];
-    });
-    const words = listOf(await this.#run("renew", keys, args, io)).map(textOf);
-    return items.map(({ ttlMs }, at): RenewAnswer => {
-      const word = words[at] ?? "";
-      if (word === "renewed") return { state: "renewed", validMs: ttlMs };
-      if (!word.startsWith(REVOKED)) return { state: "lost", reason: "gone" };
-      return { state: "lost", reason: "revoked", detail: word.slice(REVOKED.length) };
-    });
-  }
-
-  async #end(request: Request, used: readonly string[], io: Io): Promise<boolean> {
-    const turn = this.#turns.end(request);
-    const open = this.#turns.oldestOpen(request).map(String);
-    const fences = request.keys.map((_key, at) => used[at] ?? "");
-    const args = [request.id, String(turn), ...fences, ...open];
-    return Number(textOf(await this.#run("end", request.keys, args, io))) === 1;
-  }
-
-  async #look(keys: readonly string[], io: Io): Promise<LockInfo[]> {
-    if (keys.length === 0) return [];
-    const replies = listOf(await this.#run("look", keys, [], io));
-    return keys.flatMap((key, at) => readLook(replies[at], key) ?? []);
-  }
-
-  async #run(
-    name: ScriptName,
-    keys: readonly string[],
-    args: readonly string[],
-    io: Patience,
-  ): Promise<Reply> {
-    const [key] = keys;
-    if (this.#closed) throw closedError(key);
+  /** Leases whose keys one script can reach. */
+  async #renewTogether(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
     try {
-      const names = keys.map((one) => this.#names.record(one));
-      return await runScript(this.#port, scripts[name], names, [...this.#head, ...args], io);
+      return await this.#steps.renew(items, io);
     } catch (error) {
-      throw redisError(error, DOING[name], key);
+      if (items.length === 1 || !slotIsMoving(error)) throw error;
+      return (await Promise.all(items.map((item) => this.#steps.renew([item], io)))).flat();
     }
   }
 
-  async #send(words: readonly string[], doing: string, io: Patience): Promise<Reply> {
-    if (this.#closed) throw closedError();
+  async #end(request: Request, used: readonly string[], io: Io): Promise<boolean> {
+    this.#refuseClosed(request.keys[0]);
+    const turn = this.#turns.end(request);
+    const open = this.#turns.oldestOpen(request);
+    const fences = request.keys.map((_key, at) => used[at] ?? "");
+    return this.#steps.end(request, turn, fences, open, io);
+  }
+
+  async #look(keys: readonly string[], io: Io): Promise<LockInfo[]> {
+    const batches = batchesOf(
+      keys.length,
+      LOOKED_AT_AT_ONCE,
+      this.#slots((at) => keys[at]),
+    );
+    const found = await Promise.all(
+      batches.map(async (batch) => {
+        const some = batch.map((at) => keys[at] as string);
+        return (await this.#steps.look(some, io)).filter((info) => info !== null);
+      }),
+    );
+    return found.flat();
+  }
+
+  /** By position, the slot of a key; null where all keys are in one place. */
+  #slots(keyAt: (at: number) => string | undefined): ((at: number) => number | undefined) | null {
+    const port = this.#port;
+    if (port.slotOf === undefined) return null;
+    return (at) => port.slotOf?.(this.#names.record(keyAt(at) ?? ""));
+  }
+
+  async #named<T>(doing: string, run: () => Promise<T>): Promise<T> {
+    this.#refuseClosed();
     try {
-      return await this.#port.send(words, io);
+      return await run();
     } catch (error) {
       throw redisError(error, doing);
     }
   }
-}
 
-const DOING: Readonly<Record<ScriptName, string>> = {
-  attempt: "try for the lock",
-  end: "be told of the release",
-  look: "be asked who holds the lock",
-  note: "write the note",
-  owns: "be asked for the owner",
-  renew: "renew the lease",
-  revoke: "revoke the lock",
-};
+  #refuseClosed(key?: string): void {
+    if (this.#closed) throw closedError(key);
+  }
+}

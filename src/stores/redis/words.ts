@@ -19,15 +19,26 @@ const WAITER_WORDS = 4;
 const REVOKED = "revoked:";
 
 export function readAttempt(reply: Reply, request: Request): AttemptAnswer<null> {
-  if (!Array.isArray(reply)) return { granted: loneGrant(textOf(reply), request) };
   const [kind, ...words] = listOf(reply).map(textOf);
   switch (kind) {
     case "granted":
-      return { granted: grantOf(words.slice(1), words[0], request.ttlMs, request.seq) };
+      return {
+        granted: grantOf(words.slice(1), words[0], request.ttlMs, request.seq),
+      };
     case "busy":
-      return { busy: { holders: readHolders(words), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
+      return {
+        busy: {
+          holders: readHolders(words),
+          againMs: heartbeatFor(CLAIM_MS, request.ttlMs),
+        },
+      };
     case "conflict":
-      return { conflict: { key: request.keys[Number(words[0]) - 1] as string, limit: Number(words[1]) } };
+      return {
+        conflict: {
+          key: request.keys[Number(words[0]) - 1] as string,
+          limit: Number(words[1]),
+        },
+      };
     case "ended":
       return { ended: true };
     default:
@@ -67,14 +78,24 @@ export function readPush(message: string): Push | null {
   if (kind === "revoked") return { kind, id, reason: words.join(" ") };
   if (kind !== "grant" || words.length < 4 || !words.every((word) => /^\d+(\.\d+)?$/.test(word))) return null;
   const [anchor, room, validMs, ...fences] = words;
-  return { kind, id, grant: grantOf(fences, room, Number(validMs), Number(anchor)) };
+  return {
+    kind,
+    id,
+    grant: grantOf(fences, room, Number(validMs), Number(anchor)),
+  };
 }
 
-/** One key that was free: the rest of the grant follows from the request. */
-function loneGrant(fence: string, { mode, limit, ttlMs, seq }: Request): Grant<null> {
-  if (!/^[1-9]\d*$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
-  const room = mode === "exclusive" && limit === 1 ? Math.floor(ttlMs * 1_000) : 0;
-  return grantOf([fence], String(room), ttlMs, seq);
+/** A plain lock that was free: the rest of the grant follows from the request. */
+export function loneGrant(fence: string, { ttlMs, seq }: Request): Grant<null> {
+  if (!/^[1-9]\d{15}$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
+  const room = Math.floor(ttlMs * 1_000);
+  return {
+    fences: [BigInt(fence)],
+    fenceRoom: room,
+    validMs: ttlMs,
+    anchor: seq,
+    cookie: null,
+  };
 }
 
 function grantOf(
@@ -83,7 +104,13 @@ function grantOf(
   validMs: number,
   anchor: number,
 ): Grant<null> {
-  return { fences: fences.map(BigInt), fenceRoom: Number(room), validMs, anchor, cookie: null };
+  return {
+    fences: fences.map(BigInt),
+    fenceRoom: Number(room),
+    validMs,
+    anchor,
+    cookie: null,
+  };
 }
 
 function readHolders(words: readonly string[]): HolderInfo[] {

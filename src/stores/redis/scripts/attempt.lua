@@ -2,32 +2,12 @@
 -- KEYS: the record of each key
 -- ARGV: 1-3 see clock; 4 id, 5 turn, 6 seq, 7 mode, 8 permits, 9 limit, 10 ttl, 11 grace, 12 keep, 13 label, 14 actor,
 --       15 "1" for a place in line; then per key the oldest open turn
--- Returns the fence alone where one key was free, which says all; else {"granted", room, fence...},
---       {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
+-- Returns {"granted", room, fence...}, {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
 --@include clock
 
 local id, turn, mode = ARGV[4], tonumber(ARGV[5]), ARGV[7]
 local limit, ttlMs, graceMs = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
--- One key that nobody holds or waits for, the most frequent case by far: decided before a single rule is set up.
-if #KEYS == 1 and ARGV[12] == '0' then
-  local text = redis.call('GET', KEYS[1])
-  local short = not text or string.sub(text, 1, 4) == SHORT
-  local last, marks, gone, holder = 0, {}, {}, nil
-  if text and short then last, marks, gone, holder = cmsgpack.unpack(string.sub(text, 5)) end
-  if short and not holder then
-    local mark = marks[self]
-    if (mark and turn < mark[1]) or gone[id] then return { 'ended' } end
-    local room = mode == 'exclusive' and limit == 1 and math.floor(ttlMs * 1000) or 0
-    local fence = math.max(last + 1, wallUs)
-    local top = fence + room
-    local life = math.ceil(math.max(ttlMs + graceMs, top / 1000 - now)) + KEEP_FENCE_MS
-    local body = cmsgpack.pack(top, marks, gone, id, self, mode, tonumber(ARGV[8]), ARGV[13], ARGV[14], fence, room, fence,
-      now, now + ttlMs + graceMs, limit)
-    redis.call('SET', KEYS[1], SHORT .. body, 'PX', life)
-    return string.format('%.0f', fence)
-  end
-end
 --@include rules
 
 local seq, queue = tonumber(ARGV[6]), ARGV[15] == '1'

@@ -1,9 +1,6 @@
--- What every script begins with: who asks, and when by the server's clock.
+-- What every script but `quick` begins with: who asks, and when by the server's clock.
 -- ARGV: 1 prefix of the channels, 2 the opened store that asks, 3 length of a claim in ms
-
-local SHORT, FULL = 'hf1b', 'hf1f'
-local KEEP_FENCE_MS = 3600000
-local REMEMBER_MS = 60000
+--@include forms
 
 local channels, self, claimMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')

@@ -1,6 +1,4 @@
 -- The record of a key and the rules by which it changes; they are those of stores/shared/ledger.ts, which says why.
--- A record is one string: a mark of its form, then packed values. The short form (last fence, marks, gone, and a lone holder
--- or none) can be read and written without a table, which is what most locks need; the full form is a table.
 -- Follows clock.lua
 
 local FRESH_SHARE = 0.5
@@ -13,17 +11,33 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
-local function readShort(text)
-  local last, marks, gone, id, proc, mode, permits, label, actor, fence, room, used, since, ends, limit =
-    cmsgpack.unpack(string.sub(text, 5))
-  local it = { last = last, marks = marks, gone = gone, holders = {} }
-  if id then
-    it.limit = limit
-    it.holders[1] = {
-      id = id, proc = proc, mode = mode, permits = permits, label = label, actor = actor, fence = fence, room = room,
-      used = used, since = since, ends = ends, keepUntil = 0,
-    }
+local function readMarks(text, at, into)
+  local from = at + 2
+  for _ = 1, tonumber(string.sub(text, at, at + 1)) do
+    into[string.sub(text, from, from + 15)] =
+      { tonumber(string.sub(text, from + 16, from + 27)), tonumber(string.sub(text, from + 28, from + 40)) }
+    from = from + MARK
   end
+  return from
+end
+
+local function readFree(text)
+  local it = { last = tonumber(string.sub(text, 5, 20)), marks = {} }
+  readMarks(text, 21, it.marks)
+  return it
+end
+
+local function readHeld(text)
+  local fence, room = tonumber(string.sub(text, 5, 20)), tonumber(string.sub(text, 21, 32))
+  local it = { last = fence + room, marks = {} }
+  local at = readMarks(text, 129, it.marks)
+  local label = at + 4 + tonumber(string.sub(text, at, at + 3))
+  it.holders = { {
+    id = string.sub(text, 81, 112), proc = string.sub(text, 113, 128), mode = 'exclusive', permits = 1,
+    label = string.sub(text, at + 4, label - 1), actor = string.sub(text, label), fence = fence, room = room,
+    used = tonumber(string.sub(text, 33, 48)), since = string.sub(text, 49, 64) / 1000,
+    ends = string.sub(text, 65, 80) / 1000, keepUntil = 0,
+  } }
   return it
 end
 
@@ -32,7 +46,8 @@ local function record(name)
   if it then return it end
   local text = redis.call('GET', name)
   local form = text and string.sub(text, 1, 4)
-  if form == SHORT then it = readShort(text)
+  if form == FREE then it = readFree(text)
+  elseif form == HELD then it = readHeld(text)
   elseif form == FULL then it = cmsgpack.unpack(string.sub(text, 5))
   elseif form then error('HOLDFAST-FOREIGN')
   else it = { last = 0 } end
@@ -51,16 +66,34 @@ local function lifeMs(it)
   return math.ceil(untilMs - now) + KEEP_FENCE_MS
 end
 
+local function packedMarks(it)
+  local words = {}
+  for proc, mark in pairs(it.marks) do
+    table.insert(words, proc .. string.format('%012.0f%013.0f', mark[1], math.floor(mark[2])))
+  end
+  return string.format('%02d', #words) .. table.concat(words)
+end
+
+-- A lone holder of a plain lock, or nobody, and marks that fit.
+local function simple(it)
+  local row, count = it.holders[1], 0
+  for _ in pairs(it.marks) do count = count + 1 end
+  if #it.line > 0 or #it.holders > 1 or next(it.gone) or count > 99 then return false end
+  if not row then return true end
+  return row.mode == 'exclusive' and it.limit == 1 and row.permits == 1 and row.keepUntil == 0 and not row.waitingFor
+    and not row.revoked and #row.id == 32 and #row.label < 10000 and it.last == row.fence + row.room
+end
+
 local function packed(it)
-  local row = it.holders[1]
-  if #it.line > 0 or #it.holders > 1 or (row and (row.keepUntil > 0 or row.waitingFor or row.revoked)) then
+  if not simple(it) then
     return FULL .. cmsgpack.pack({
       last = it.last, limit = it.limit, holders = it.holders, line = it.line, marks = it.marks, gone = it.gone,
     })
   end
-  if not row then return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone) end
-  return SHORT .. cmsgpack.pack(it.last, it.marks, it.gone, row.id, row.proc, row.mode, row.permits, row.label, row.actor,
-    row.fence, row.room, row.used, row.since, row.ends, it.limit)
+  local row = it.holders[1]
+  if not row then return FREE .. string.format('%016.0f', it.last) .. packedMarks(it) end
+  return HELD .. string.format('%016.0f%012.0f%016.0f%016.0f%016.0f', row.fence, row.room, row.used, row.since * 1000,
+    math.ceil(row.ends * 1000)) .. row.id .. row.proc .. packedMarks(it) .. string.format('%04d', #row.label) .. row.label .. row.actor
 end
 
 -- An existing record is given its time to live first. Redis then takes the script for one that has begun to write, and

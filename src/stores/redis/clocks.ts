@@ -1,0 +1,46 @@
+// How far the clocks of several nodes are apart. Fences and leases follow the clock of the primary, so a new primary whose clock
+// is behind keeps leases for longer and may give smaller fences.
+
+import type { Finding } from "../../core/store.ts";
+import { listOf, type Patience, type RedisNode, textOf } from "./port.ts";
+
+/** As long as the shortest grace: what is less changes nothing. */
+const BEARABLE_MS = 50;
+
+interface Reading {
+  readonly name: string;
+  /** What the node's clock is ahead of ours, and by how much that may be wrong. */
+  readonly aheadMs: number;
+  readonly errorMs: number;
+}
+
+export async function clockDifference(
+  nodes: readonly RedisNode[],
+  patience: Patience,
+  nowMs: () => number,
+): Promise<Finding[]> {
+  const read = async (node: RedisNode): Promise<Reading[]> => {
+    // The first command pays for the connection.
+    await node.send(["TIME"], patience);
+    const sentMs = nowMs();
+    const [seconds, micros] = listOf(await node.send(["TIME"], patience)).map(textOf);
+    const errorMs = (nowMs() - sentMs) / 2;
+    const nodeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
+    return [{ name: node.name, aheadMs: nodeMs - sentMs - errorMs, errorMs }];
+  };
+  const readings = (await Promise.all(nodes.map((node) => read(node).catch(() => [])))).flat();
+  const sorted = readings.sort((a, b) => a.aheadMs - b.aheadMs);
+  const [last, first] = [sorted[0], sorted.at(-1)];
+  if (last === undefined || first === undefined) return [];
+  const apartMs = first.aheadMs - last.aheadMs;
+  if (apartMs - first.errorMs - last.errorMs <= BEARABLE_MS) return [];
+  return [
+    {
+      id: "clock-difference",
+      level: "warning",
+      what: `the clock of ${first.name} is ${Math.round(apartMs)} ms ahead of that of ${last.name}`,
+      why: "after a failover leases end earlier or later by so much, and fences may fall back by so much",
+      fix: "let all nodes follow the same time source (NTP)",
+    },
+  ];
+}

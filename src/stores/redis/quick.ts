@@ -1,0 +1,103 @@
+// Plain locks that nobody waits for, taken and released by one small script, and those of one turn of the event loop together: most
+// of what a lock costs is the call, not the lock. The script leaves alone whatever is not that simple; see scripts/quick.lua.
+
+import type { Io, Request } from "../../core/store.ts";
+import { listOf, type Patience, type RedisPort, runScript, textOf } from "./port.ts";
+import { scripts } from "./scripts.generated.ts";
+
+/** More would keep the server from other work for too long. */
+const LARGEST_BATCH = 16;
+const KEEP_FENCE_MS = 3_600_000;
+const MOST_TURNS = 1e12;
+const LONGEST_US = 1e13;
+const ID_LENGTH = 32;
+
+interface Job {
+  readonly name: string;
+  readonly item: string;
+  readonly io: Patience;
+  resolve(answer: string): void;
+  reject(error: unknown): void;
+}
+
+export class Quick {
+  readonly #port: RedisPort;
+  readonly #proc: string;
+  #jobs: Job[] = [];
+  /** What the last request had beside its id and turn: most have the same. */
+  #shape: { readonly of: Request; readonly text: string } | null = null;
+
+  constructor(port: RedisPort, proc: string) {
+    this.#port = port;
+    this.#proc = proc;
+  }
+
+  /** The fence, or "" where it is not that simple. */
+  take(name: string, request: Request, turn: number, io: Io): Promise<string> {
+    return this.#ask(name, `a${request.id}${pad(turn, 12)}${this.#shapeOf(request)}`, io);
+  }
+
+  /** "1", or "" where it is not that simple. `used`: the last fence that was used. `open`: the oldest open turn. */
+  release(name: string, request: Request, turn: number, used: string, open: number, io: Io): Promise<string> {
+    return this.#ask(name, `e${request.id}${pad(turn, 12)}${used.padStart(16, "0")}${pad(open, 12)}`, io);
+  }
+
+  #ask(name: string, item: string, io: Io): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#jobs.push({ name, item, io, resolve, reject });
+      // At the end of this turn of the loop, when everybody who goes on in it has asked.
+      if (this.#jobs.length === 1) process.nextTick(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    const jobs = this.#jobs;
+    this.#jobs = [];
+    // Where there are several nodes each goes its own way.
+    const size = this.#port.slotOf === undefined ? LARGEST_BATCH : 1;
+    for (let at = 0; at < jobs.length; at += size) void this.#send(jobs.slice(at, at + size));
+  }
+
+  async #send(jobs: readonly Job[]): Promise<void> {
+    try {
+      const names = jobs.map(({ name }) => name);
+      const args = [this.#proc, ...jobs.map(({ item }) => item)];
+      const reply = await runScript(this.#port, scripts.quick, names, args, (jobs[0] as Job).io);
+      const answers = listOf(reply);
+      for (let at = 0; at < jobs.length; at += 1) (jobs[at] as Job).resolve(textOf(answers[at]));
+    } catch (error) {
+      for (const job of jobs) job.reject(error);
+    }
+  }
+
+  #shapeOf(request: Request): string {
+    const last = this.#shape;
+    if (last !== null && sameShape(last.of, request)) return last.text;
+    const { ttlMs, graceMs, label, actor } = request;
+    const life = String(Math.ceil(ttlMs + graceMs) + KEEP_FENCE_MS);
+    const numbers =
+      pad(Math.floor(ttlMs * 1_000), 12) + pad(holdUs(request), 13) + life.length + life.padEnd(10);
+    const text = `${numbers}${pad(Buffer.byteLength(label), 4)}${label}${actor}`;
+    this.#shape = { of: request, text };
+    return text;
+  }
+}
+
+/** Whether the columns of the script can hold it. */
+export function isSimple(request: Request, turn: number): boolean {
+  const { keys, id, mode, limit, permits, keepMs } = request;
+  const plain = keys.length === 1 && mode === "exclusive" && limit === 1 && permits === 1 && keepMs === 0;
+  return plain && id.length === ID_LENGTH && turn < MOST_TURNS && holdUs(request) < LONGEST_US;
+}
+
+function sameShape(a: Request, b: Request): boolean {
+  return a.ttlMs === b.ttlMs && a.graceMs === b.graceMs && a.label === b.label && a.actor === b.actor;
+}
+
+function holdUs({ ttlMs, graceMs }: Request): number {
+  return Math.ceil((ttlMs + graceMs) * 1_000);
+}
+
+function pad(number: number, digits: number): string {
+  return String(number).padStart(digits, "0");
+}
