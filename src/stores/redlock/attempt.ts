@@ -1,0 +1,200 @@
+// How a key is won. The client proposes a fence to all nodes at once; a node accepts only a larger one than all it has accepted.
+//
+// 1. Propose T to all nodes. A majority that accepts this very T: granted.
+// 2. Refused because others have got further: propose a larger T to *all* nodes, and count only acceptances of that one. What
+//    was accepted of the lower one is worth nothing.
+// 3. Else the proposal is taken back on *all* nodes, also on those that were silent, and the answer says why.
+
+import type { AttemptAnswer, Busy, HolderInfo, Io, Request } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import { StoreUnavailableError } from "../../core/errors.ts";
+import { quorumError } from "./errors.ts";
+import { count, type Fleet, pending } from "./fleet.ts";
+import { CLAIM_MS, POLL_MS } from "./guarantees.ts";
+import type { Node } from "./node.ts";
+import type { Proposals } from "./proposals.ts";
+import type { Vote } from "./quorum.ts";
+import { answerWords, type Held, type NodeAnswer } from "./words.ts";
+
+/** So many proposals within one attempt; each follows one that was refused for a reason that it mends. */
+const MOST_PROPOSALS = 4;
+/** After a vote that was split between several who asked at once, they ask again at different moments. */
+const SPLIT_MS = 40;
+const SOONEST_MS = 5;
+
+export interface Cookie {
+  /** The fence as it was proposed. */
+  readonly fence: number;
+}
+
+/** What is known of a request beyond its words. */
+export interface Standing {
+  readonly turn: number;
+  /** When it first asked, by its own clock: the older goes first. */
+  readonly birth: number;
+  /** Its last proposal, if it may still be counted. */
+  proposed: number | null;
+  /** The last number that a grant of it may have used. */
+  used: number;
+  /** How many calls have asked for it. Only the last one may count or take back anything. */
+  calls: number;
+}
+
+export interface AttemptDeps {
+  readonly fleet: Fleet;
+  readonly proposals: Proposals;
+  readonly system: System;
+  propose(node: Node, request: Request, standing: Standing, fence: number, io: Io): Promise<NodeAnswer>;
+  /** Takes a proposal back: on one node, or on all. */
+  undo(request: Request, standing: Standing, fence: number, node?: Node): void;
+}
+
+type Votes = readonly Vote<NodeAnswer>[];
+
+export async function attempt(
+  deps: AttemptDeps,
+  request: Request,
+  standing: Standing,
+  io: Io,
+): Promise<AttemptAnswer<Cookie>> {
+  const { fleet, proposals } = deps;
+  standing.calls += 1;
+  const call = standing.calls;
+  const refuseOld = (): void => {
+    if (standing.calls !== call)
+      throw new StoreUnavailableError("a later call of the same request took over");
+  };
+  // Repeated as it was: what an earlier send of it has reached is counted again.
+  let fence = standing.proposed ?? proposals.next(standing.used);
+  for (let tries = 1; ; tries += 1) {
+    standing.proposed = fence;
+    const proposal = { fence, takenBack: false };
+    const votes = await propose(deps, request, standing, proposal, io);
+    refuseOld();
+    if (is(votes, "granted") >= fleet.majority) return granted(request, standing, fence);
+    if (is(votes, "ended") > 0) {
+      proposal.takenBack = true;
+      deps.undo(request, standing, fence);
+      return { ended: true };
+    }
+    const next = again(deps, votes, standing);
+    if (next !== null && tries < MOST_PROPOSALS) {
+      fence = next;
+      continue;
+    }
+    standing.proposed = null;
+    proposal.takenBack = true;
+    deps.undo(request, standing, fence);
+    return refused(deps, request, votes);
+  }
+}
+
+async function propose(
+  deps: AttemptDeps,
+  request: Request,
+  standing: Standing,
+  proposal: { readonly fence: number; readonly takenBack: boolean },
+  io: Io,
+): Promise<Votes> {
+  const { majority } = deps.fleet;
+  const { fence } = proposal;
+  const { votes } = await deps.fleet.ask<NodeAnswer, boolean>(
+    {
+      ask: (node) => deps.propose(node, request, standing, fence, io),
+      decide(now) {
+        const [yes, open] = [is(now, "granted"), pending(now)];
+        if (yes >= majority) return true;
+        if (yes + open >= majority) return null;
+        // This one cannot win. Whether a larger one could is known when a majority would have it, or none can.
+        const winnable = yes + is(now, "low") + is(now, "far");
+        return winnable >= majority || winnable + open < majority ? false : null;
+      },
+      patienceMs: patienceMs(deps, io),
+      // A grant that comes after its proposal was taken back is undone: the withdrawal may have overtaken it.
+      late(node, answer) {
+        if (answer.kind === "granted" && proposal.takenBack) deps.undo(request, standing, fence, node);
+      },
+    },
+    io,
+  );
+  return votes;
+}
+
+/** A proposal may be followed by another one. */
+function patienceMs({ fleet }: AttemptDeps, io: Io): number {
+  return fleet.patienceMs(io) / 2;
+}
+
+/** The next proposal, where a larger one can win; null where it cannot. */
+function again({ fleet, proposals }: AttemptDeps, votes: Votes, standing: Standing): number | null {
+  const winnable = is(votes, "granted") + is(votes, "low") + is(votes, "far");
+  if (winnable < fleet.majority) return null;
+  const lows = votes.flatMap((vote) =>
+    vote.state === "answered" && (vote.answer.kind === "low" || vote.answer.kind === "far")
+      ? [vote.answer]
+      : [],
+  );
+  const above = Math.max(standing.used, standing.proposed ?? 0, ...lows.map((low) => low.c));
+  const far = lows.filter((low) => low.kind === "far").map((low) => low.wallUs);
+  // Nodes whose clocks are elsewhere: the middle one of them, and not this machine's, says what time it is.
+  if (far.length > fleet.nodes.length - fleet.majority)
+    return Math.max(above + 1, far.sort((a, b) => a - b)[far.length >> 1] as number);
+  return proposals.next(above);
+}
+
+function granted(request: Request, standing: Standing, fence: number): AttemptAnswer<Cookie> {
+  const fenceRoom = Math.floor(request.ttlMs * 1_000);
+  standing.used = fence + fenceRoom;
+  return {
+    granted: {
+      fences: [BigInt(fence)],
+      fenceRoom,
+      validMs: request.ttlMs,
+      anchor: request.seq,
+      cookie: { fence },
+    },
+  };
+}
+
+function refused(deps: AttemptDeps, request: Request, votes: Votes): AttemptAnswer<Cookie> {
+  const { fleet, system } = deps;
+  const nodes = fleet.reasons(votes, answerWords);
+  const spoke = count(votes, ({ kind }) => kind !== "out" && kind !== "far") + pending(votes);
+  if (spoke < fleet.majority) {
+    const cause = votes.find((vote) => vote.state === "failed");
+    throw quorumError(
+      "grant",
+      request.keys[0],
+      nodes,
+      fleet.majority,
+      cause?.state === "failed" ? cause.error : undefined,
+    );
+  }
+  const holders = holdersOf(votes, fleet.majority);
+  const busy: Busy = { holders, nodes, againMs: againMs(votes, holders, system.random()) };
+  return { busy };
+}
+
+/** Who holds it as far as the votes tell: whoever has most of them, if nobody has a majority yet. */
+function holdersOf(votes: Votes, majority: number): HolderInfo[] {
+  const byFence = new Map<number, Held[]>();
+  for (const vote of votes) {
+    if (vote.state !== "answered" || vote.answer.kind !== "held") continue;
+    byFence.set(vote.answer.fence, [...(byFence.get(vote.answer.fence) ?? []), vote.answer]);
+  }
+  const most = [...byFence.values()].sort((a, b) => b.length - a.length)[0];
+  const unseen = votes.filter((vote) => vote.state !== "answered").length;
+  if (most === undefined || most.length + unseen < majority) return [];
+  return [(most[0] as Held).info];
+}
+
+function againMs(votes: Votes, holders: readonly HolderInfo[], random: number): number {
+  const [holder] = holders;
+  if (holder !== undefined) return Math.min(POLL_MS, holder.remainingMs + SOONEST_MS) * (0.8 + random / 5);
+  const bound = is(votes, "promised") > 0 ? CLAIM_MS : SPLIT_MS;
+  return SOONEST_MS + bound * random;
+}
+
+function is(votes: Votes, kind: NodeAnswer["kind"]): number {
+  return count(votes, (answer) => answer.kind === kind);
+}

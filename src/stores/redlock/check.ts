@@ -1,0 +1,168 @@
+// Are these nodes safe to lock on (P19)? Each is asked for its settings, and all of them for the time at the same moment.
+
+import { UnsafeStoreError } from "../../core/errors.ts";
+import type { Finding, Io } from "../../core/store.ts";
+import { listOf, textOf } from "../redis/port.ts";
+import { reasonOf } from "./errors.ts";
+import type { Fleet } from "./fleet.ts";
+import { absenceFinding, type Membership } from "./membership.ts";
+import type { Node } from "./node.ts";
+import type { Out } from "./words.ts";
+
+/** Clocks further apart than this eat up the grace of short leases. */
+const SKEW_MS = 100;
+const WELL_MANY = 5;
+
+interface Report {
+  readonly out: Out | null;
+  readonly info: ReadonlyMap<string, string>;
+  readonly wallMs: number;
+}
+
+/** Refuses a number of nodes that cannot keep the promises, unless it is allowed by name. */
+export function refuseFew(nodes: number, allow: readonly string[]): void {
+  if ((nodes >= 3 && nodes % 2 === 1) || allow.includes("few-nodes")) return;
+  const why =
+    nodes % 2 === 0
+      ? "an even number of nodes survives no more failures than one node less, and can be split in half"
+      : "fewer than three nodes survive no failure at all";
+  throw new UnsafeStoreError(`the redlock store was given ${nodes} nodes: ${why}`, {
+    setting: "nodes",
+    fix: 'give it five independent masters, or three, or accept it with allow: ["few-nodes"]',
+  });
+}
+
+/** Two votes of one server are one vote too many. */
+export function refuseSame(nodes: readonly Node[]): void {
+  const known = new Map<string, Node>();
+  for (const node of nodes) {
+    const other = node.run === "" ? undefined : known.get(node.run);
+    if (other !== undefined) {
+      throw new UnsafeStoreError(`${other.name} and ${node.name} are the same server, and would vote twice`, {
+        setting: "nodes",
+        fix: "name each server once",
+      });
+    }
+    known.set(node.run, node);
+  }
+}
+
+export async function findings(
+  fleet: Fleet,
+  membership: Membership,
+  deaf: ReadonlyMap<Node, Error>,
+  io: Io,
+): Promise<Finding[]> {
+  const { votes } = await fleet.ask<Report, never>(
+    { ask: (node) => report(node, membership, io), decide: () => null },
+    io,
+  );
+  const found: Finding[] = [...fewNodes(fleet.nodes.length)];
+  const clocks: { readonly node: string; readonly wallMs: number }[] = [];
+  votes.forEach((vote, at) => {
+    const { name } = fleet.nodes[at] as Node;
+    if (vote.state !== "answered") {
+      const why = vote.state === "failed" ? reasonOf(vote.error) : "it did not answer in time";
+      found.push(unreachable(name, why));
+      return;
+    }
+    const { out, info, wallMs } = vote.answer;
+    clocks.push({ node: name, wallMs });
+    if (out !== null) found.push(absenceFinding(name, out));
+    found.push(...settings(name, info));
+  });
+  for (const [node, error] of deaf) found.push(noPush(node.name, error));
+  return [...found, ...skew(clocks)];
+}
+
+async function report(node: Node, membership: Membership, io: Io): Promise<Report> {
+  const [out, text, time] = await Promise.all([
+    membership.adopt(node),
+    node.send(["INFO"], io).then(textOf),
+    node.send(["TIME"], io).then((reply) => listOf(reply).map((part) => Number(textOf(part)))),
+  ]);
+  const info = new Map(
+    [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
+  );
+  return { out, info, wallMs: (time[0] ?? 0) * 1_000 + (time[1] ?? 0) / 1_000 };
+}
+
+function fewNodes(nodes: number): Finding[] {
+  if (nodes >= WELL_MANY && nodes % 2 === 1) return [];
+  return [
+    {
+      id: "few-nodes",
+      level: "warning",
+      what: `there are ${nodes} nodes`,
+      why: "with fewer than five, one node that is restarted and one that fails are already too many",
+      fix: "use five independent masters",
+    },
+  ];
+}
+
+function settings(node: string, info: ReadonlyMap<string, string>): Finding[] {
+  const policy = info.get("maxmemory_policy") ?? "noeviction";
+  const found: Finding[] = [];
+  if (Number(info.get("maxmemory") ?? 0) > 0 && policy !== "noeviction") {
+    found.push({
+      id: "eviction",
+      level: "danger",
+      what: `${node} may evict locks: its maxmemory-policy is ${policy}`,
+      why: "a node that evicts forgets locks and fences without anybody knowing",
+      fix: "run CONFIG SET maxmemory-policy noeviction on it",
+    });
+  }
+  if (info.get("role") === "slave") {
+    found.push({
+      id: "replica",
+      level: "danger",
+      what: `${node} is a replica`,
+      why: "the nodes of a redlock are independent masters: what a replica holds is another's vote",
+      fix: "give the master, or a node of its own",
+    });
+  }
+  if (info.get("aof_enabled") === "0") {
+    found.push({
+      id: "persistence",
+      level: "info",
+      what: `${node} has no append-only file`,
+      why: "after a restart it has to sit out for maxTtl before it votes again",
+      fix: "set appendonly yes and appendfsync always where restarts are frequent",
+    });
+  }
+  return found;
+}
+
+/** The middle one is taken to be right. */
+function skew(clocks: readonly { readonly node: string; readonly wallMs: number }[]): Finding[] {
+  const middle = clocks.map(({ wallMs }) => wallMs).sort((a, b) => a - b)[clocks.length >> 1] ?? 0;
+  return clocks
+    .filter(({ wallMs }) => Math.abs(wallMs - middle) > SKEW_MS)
+    .map(({ node, wallMs }) => ({
+      id: "clock-skew",
+      level: "warning" as const,
+      what: `the clock of ${node} is ${Math.round(Math.abs(wallMs - middle))} ms ${wallMs > middle ? "ahead of" : "behind"} the others'`,
+      why: "fences do not care, but a clock that is set while leases live ends them early or late on that node",
+      fix: "let NTP slew the clocks of all nodes",
+    }));
+}
+
+function unreachable(node: string, why: string): Finding {
+  return {
+    id: "node-unreachable",
+    level: "danger",
+    what: `${node} cannot be reached: ${why}`,
+    why: "the others have to be a majority without it",
+    fix: "bring it back, or replace it",
+  };
+}
+
+function noPush(node: string, error: Error): Finding {
+  return {
+    id: "no-push",
+    level: "warning",
+    what: `${node} does not let this client listen: ${error.message}`,
+    why: "where a majority cannot be heard, waiters learn of a free key by polling only",
+    fix: "allow one more connection per process, and to this user +subscribe and the channels NAMESPACE:push:*",
+  };
+}

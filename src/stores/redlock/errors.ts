@@ -1,0 +1,53 @@
+// How nodes fail and disagree, told to people: one reason per node, never a bare "no quorum" (P17).
+
+import {
+  InvalidArgumentError,
+  type NodeReason,
+  QuorumError,
+  StoreUnavailableError,
+} from "../../core/errors.ts";
+import { showKey } from "../../core/key.ts";
+
+/** Why one node did not answer, in a few words. */
+export function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  if (/^HOLDFAST-FOREIGN|HOLDFAST-FOREIGN|^WRONGTYPE/.test(text))
+    return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
+  if (text.startsWith("OOM")) return `memory is full: ${firstLine(text)}`;
+  if (text.startsWith("NOPERM"))
+    return `this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish +subscribe +scan +type: ${firstLine(text)}`;
+  return firstLine(text);
+}
+
+function firstLine(text: string): string {
+  return (text.split("\n")[0] ?? "").slice(0, 200);
+}
+
+/** `doing` completes "a majority could not". */
+export function quorumError(
+  doing: string,
+  key: string | undefined,
+  nodes: readonly NodeReason[],
+  needed: number,
+  cause?: unknown,
+): QuorumError {
+  const about = key === undefined ? "" : ` of ${showKey(key)}`;
+  const each = nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ");
+  return new QuorumError(
+    `no majority for the ${doing}${about}: ${needed} of ${nodes.length} nodes have to agree. ${each}`,
+    { key, nodes, cause },
+  );
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the redlock store is closed", { key, retryable: false });
+}
+
+/** A node that was restarted sits out for the longest ttl: nothing may last longer. */
+export function refuseLong(key: string, ms: number, maxTtlMs: number): void {
+  if (ms <= maxTtlMs) return;
+  throw new InvalidArgumentError(
+    `${showKey(key)} was asked for with ${ms} ms, and the redlock store is set to maxTtl ${maxTtlMs} ms: use a shorter ttl (it is renewed while held), or a larger maxTtl in every process`,
+    { key },
+  );
+}

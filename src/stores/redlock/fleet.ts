@@ -1,0 +1,111 @@
+// The nodes together: opened as a majority, asked in one ballot, described one by one.
+
+import type { NodeReason } from "../../core/errors.ts";
+import type { Io } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import { quorumError, reasonOf } from "./errors.ts";
+import type { Node } from "./node.ts";
+import { ballot, majorityOf, type Outcome, type Vote } from "./quorum.ts";
+
+/** A node may use up so much of a call: the rest is for telling why it failed. */
+const CALL_SHARE = 0.85;
+const OPEN_MS = 4_500;
+
+export interface Asking<A, D> {
+  ask(node: Node): Promise<A>;
+  decide(votes: readonly Vote<A>[]): D | null;
+  late?(node: Node, answer: A): void;
+  /** Default: all. */
+  readonly nodes?: readonly Node[];
+  /** Default: what a call and the options allow. */
+  readonly patienceMs?: number;
+}
+
+export class Fleet {
+  readonly nodes: readonly Node[];
+  readonly majority: number;
+  readonly #later: (ms: number, fn: () => void) => () => void;
+  readonly #nodeTimeoutMs: number;
+
+  constructor(nodes: readonly Node[], system: System, nodeTimeoutMs: number) {
+    this.nodes = nodes;
+    this.majority = majorityOf(nodes.length);
+    this.#nodeTimeoutMs = nodeTimeoutMs;
+    this.#later = (ms, fn) => system.after(ms, fn, "background");
+  }
+
+  /** Resolves when a majority is connected. */
+  async open(): Promise<void> {
+    const enough = (votes: readonly Vote<null>[]): boolean => count(votes, () => true) >= this.majority;
+    const { decision, votes } = await this.ask<null, true>(
+      {
+        ask: (node) => node.connected().then(() => null),
+        decide: (now) => (enough(now) ? true : null),
+        patienceMs: OPEN_MS,
+      },
+      { timeoutMs: OPEN_MS },
+    );
+    // Whoever is slower has had no chance yet.
+    for (const node of this.nodes) node.doubted = false;
+    if (decision !== null) return;
+    const cause = votes.find((vote) => vote.state === "failed");
+    throw quorumError(
+      "opening",
+      undefined,
+      this.reasons(votes, () => "is connected"),
+      this.majority,
+      cause?.state === "failed" ? cause.error : undefined,
+    );
+  }
+
+  ask<A, D>(asking: Asking<A, D>, io: Pick<Io, "timeoutMs">): Promise<Outcome<A, D>> {
+    return ballot(asking.nodes ?? this.nodes, {
+      ask: (node) => asking.ask(node),
+      decide: (votes) => asking.decide(votes),
+      late: (node, answer) => asking.late?.(node, answer),
+      patienceMs: asking.patienceMs ?? this.patienceMs(io),
+      later: this.#later,
+    });
+  }
+
+  /** How long one node may take within a call. */
+  patienceMs(io: Pick<Io, "timeoutMs">): number {
+    return Math.min(this.#nodeTimeoutMs, io.timeoutMs * CALL_SHARE);
+  }
+
+  /** One reason per node. */
+  reasons<A>(votes: readonly Vote<A>[], words: (answer: A) => string): NodeReason[] {
+    return votes.map((vote, at) => {
+      const { name } = this.nodes[at] as Node;
+      if (vote.state === "answered") return { node: name, reason: words(vote.answer) };
+      if (vote.state === "failed") return { node: name, reason: `failed: ${reasonOf(vote.error)}` };
+      return {
+        node: name,
+        reason: vote.state === "silent" ? "did not answer in time" : "was not waited for",
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.close()));
+  }
+}
+
+/** How many votes are answers that fit. */
+export function count<A>(votes: readonly Vote<A>[], fits: (answer: A) => boolean): number {
+  let found = 0;
+  for (const vote of votes) if (vote.state === "answered" && fits(vote.answer)) found += 1;
+  return found;
+}
+
+export function pending<A>(votes: readonly Vote<A>[]): number {
+  let found = 0;
+  for (const vote of votes) if (vote.state === "pending") found += 1;
+  return found;
+}
+
+/** Yes when a majority says so, no when that has become impossible, null while it is open or cannot be known. */
+export function yesOrNo(votes: readonly Vote<unknown>[], majority: number): boolean | null {
+  if (count(votes, (answer) => answer === true) >= majority) return true;
+  return count(votes, (answer) => answer === false) > votes.length - majority ? false : null;
+}

@@ -1,0 +1,33 @@
+// Fences as this process proposes them: its wall clock in microseconds, never the same one twice. Nothing is built on this clock
+// being right: a node refuses what is not larger than all it has accepted, and says how large that was.
+
+import type { System } from "../../core/system.ts";
+
+/** Further than this from the wall clock the finer clock is set anew. */
+const STRAY_MS = 2;
+
+export class Proposals {
+  readonly #system: System;
+  /** Wall minus monotonic clock. The wall clock is read in whole ms, so the largest difference is the nearest. */
+  #offsetMs = Number.NEGATIVE_INFINITY;
+  #last = 0;
+
+  constructor(system: System) {
+    this.#system = system;
+  }
+
+  /** Larger than `above`, and than what was proposed before. */
+  next(above = 0): number {
+    const own = Math.max(this.#nowUs(), this.#last + 1);
+    this.#last = own;
+    // What others have driven a key to is that key's affair, and not taken over into this clock.
+    return Math.max(own, above + 1);
+  }
+
+  #nowUs(): number {
+    const [monoMs, wallMs] = [this.#system.monoMs(), this.#system.wallMs()];
+    const offsetMs = wallMs - monoMs;
+    if (offsetMs > this.#offsetMs || this.#offsetMs - offsetMs > STRAY_MS) this.#offsetMs = offsetMs;
+    return Math.floor((monoMs + this.#offsetMs) * 1_000);
+  }
+}

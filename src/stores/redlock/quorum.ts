@@ -1,0 +1,97 @@
+// One ballot: ask all nodes at once, listen until the vote is decided either way, and no longer. It does not know its cargo:
+// what is asked, what counts and what is decided come from outside, and so does time.
+//
+// 1. All nodes are asked in the same moment.
+// 2. After each answer `decide` looks at all votes. The first answer that it gives ends the ballot.
+// 3. A node that has not answered when the patience is over is silent. One that is doubted, because it was silent the last
+//    time, is not waited for when the others are a majority; whatever it says in time still counts.
+// 4. Whatever comes in afterwards goes to `late`.
+
+export type Vote<A> =
+  | { readonly state: "pending" }
+  | { readonly state: "silent" }
+  | { readonly state: "failed"; readonly error: unknown }
+  | { readonly state: "answered"; readonly answer: A };
+
+/** A node as a ballot sees it. */
+export interface Voter {
+  /** It was silent the last time. */
+  doubted: boolean;
+}
+
+export interface Ballot<N extends Voter, A, D> {
+  ask(node: N): Promise<A>;
+  /** What the votes so far decide; null to go on. Called once more, with nobody pending, before the ballot ends without one. */
+  decide(votes: readonly Vote<A>[]): D | null;
+  readonly patienceMs: number;
+  /** Runs something after so many ms; returns its cancellation. */
+  later(ms: number, fn: () => void): () => void;
+  late?(node: N, answer: A): void;
+}
+
+export interface Outcome<A, D> {
+  readonly decision: D | null;
+  readonly votes: readonly Vote<A>[];
+}
+
+const PENDING: Vote<never> = { state: "pending" };
+const SILENT: Vote<never> = { state: "silent" };
+
+export function majorityOf(nodes: number): number {
+  return Math.floor(nodes / 2) + 1;
+}
+
+export function ballot<N extends Voter, A, D>(
+  nodes: readonly N[],
+  rules: Ballot<N, A, D>,
+): Promise<Outcome<A, D>> {
+  return new Promise((resolve) => {
+    const votes: Vote<A>[] = nodes.map(() => PENDING);
+    let open = true;
+    let cancel = (): void => {};
+    const end = (decision: D | null): void => {
+      open = false;
+      cancel();
+      resolve({ decision, votes });
+    };
+    const hush = (): void => {
+      nodes.forEach((node, at) => {
+        if (votes[at] !== PENDING) return;
+        votes[at] = SILENT;
+        node.doubted = true;
+      });
+      end(rules.decide(votes));
+    };
+    const heard = (node: N, at: number, vote: Vote<A>): void => {
+      node.doubted = false;
+      if (!open) {
+        if (vote.state === "answered") rules.late?.(node, vote.answer);
+        return;
+      }
+      votes[at] = vote;
+      const decision = rules.decide(votes);
+      if (decision !== null) end(decision);
+      else if (!worthWaiting(nodes, votes)) hush();
+    };
+    nodes.forEach((node, at) => {
+      rules.ask(node).then(
+        (answer) => heard(node, at, { state: "answered", answer }),
+        (error: unknown) => heard(node, at, { state: "failed", error }),
+      );
+    });
+    cancel = rules.later(rules.patienceMs, () => {
+      if (open) hush();
+    });
+  });
+}
+
+/** Somebody is pending who is not doubted, or the doubted are needed for a majority. */
+function worthWaiting<A>(nodes: readonly Voter[], votes: readonly Vote<A>[]): boolean {
+  let [pending, spoke] = [false, 0];
+  for (const [at, vote] of votes.entries()) {
+    if (vote !== PENDING) spoke += 1;
+    else if (nodes[at]?.doubted === false) return true;
+    else pending = true;
+  }
+  return pending && spoke < majorityOf(nodes.length);
+}

@@ -1,0 +1,12 @@
+-- A node that has sat out long enough is told the floor of all fences, read from the others meanwhile, and votes again.
+-- KEYS: 1 the marker
+-- ARGV: 1-3 see clock; 4 run id that the floor was read for, 5 floor
+-- Returns 1 if it votes now, else 0
+--@include clock
+--@include marker
+
+if floor then return 1 end
+if run ~= ARGV[4] or out()[2] ~= 'ready' then return 0 end
+local head = string.sub(marker, 1, 40) .. '+' .. string.match(marker, '^.%d+ ', 42)
+redis.call('SET', KEYS[1], head .. string.format('%.0f', tonumber(ARGV[5])), 'KEEPTTL')
+return 1

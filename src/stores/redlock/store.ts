@@ -1,0 +1,284 @@
+// The contract over N independent masters. Every call is one ballot: all nodes are asked at once, and the answer is given as soon
+// as a majority has decided it. What it cannot know it throws, with one reason per node.
+
+import type {
+  AttemptAnswer,
+  Finding,
+  Guarantees,
+  Io,
+  LockInfo,
+  LossReason,
+  Note,
+  OpenStore,
+  ReleaseOptions,
+  RenewAnswer,
+  RenewItem,
+  Request,
+  RevokeAnswer,
+  RevokeOptions,
+  StoreEnv,
+  StoreNotice,
+} from "../../core/store.ts";
+import { type Patience, type Reply, textOf } from "../redis/port.ts";
+import { Names } from "../redis/names.ts";
+import { attempt, type AttemptDeps, type Cookie, type Standing } from "./attempt.ts";
+import { findings } from "./check.ts";
+import { closedError, quorumError, refuseLong } from "./errors.ts";
+import { count, Fleet } from "./fleet.ts";
+import { CLAIM_MS, redlockGuarantees } from "./guarantees.ts";
+import { Listener } from "./listener.ts";
+import { listed } from "./listing.ts";
+import { Membership } from "./membership.ts";
+import type { Node } from "./node.ts";
+import { owned } from "./ownership.ts";
+import { Proposals } from "./proposals.ts";
+import type { Vote } from "./quorum.ts";
+import { renewed } from "./renewals.ts";
+import type { ScriptName } from "./scripts.generated.ts";
+import { Standings } from "./standings.ts";
+import { tally } from "./tally.ts";
+import { lockInfo } from "./views.ts";
+import { type Look, type NodeAnswer, readAttempt, readLook, readOut } from "./words.ts";
+
+/** Enough to tell a handful of processes from each other. */
+const PROC_LENGTH = 16;
+const FOREVER: Patience = { signal: new AbortController().signal };
+
+export interface RedlockSettings {
+  readonly maxTtlMs: number;
+  readonly nodeTimeoutMs: number;
+}
+
+export class RedlockOpenStore implements OpenStore<Cookie> {
+  readonly guarantees: Guarantees = redlockGuarantees;
+  readonly fleet: Fleet;
+  readonly membership: Membership;
+  readonly #names: Names;
+  readonly #markerKey: string;
+  readonly #listener: Listener;
+  readonly #standings = new Standings();
+  readonly #proposals: Proposals;
+  readonly #settings: RedlockSettings;
+  readonly #attempts: AttemptDeps;
+  /** What every script begins with. */
+  readonly #head: readonly string[];
+  #closed = false;
+
+  constructor(nodes: readonly Node[], env: StoreEnv, settings: RedlockSettings) {
+    const { system, namespace } = env;
+    this.#settings = settings;
+    this.#names = new Names(namespace);
+    const proc = system.randomId().slice(0, PROC_LENGTH);
+    this.#head = [this.#names.channels, proc, String(CLAIM_MS)];
+    this.#markerKey = `${namespace}:node`;
+    this.fleet = new Fleet(nodes, system, settings.nodeTimeoutMs);
+    this.membership = new Membership(this.fleet, {
+      markerKey: this.#markerKey,
+      pattern: this.#names.pattern(""),
+      head: this.#head,
+      maxTtlMs: settings.maxTtlMs,
+      fresh: env.allow.includes("fresh-nodes"),
+      system,
+    });
+    this.#listener = new Listener(nodes, this.#names.channels + proc);
+    this.#proposals = new Proposals(system);
+    this.#attempts = {
+      fleet: this.fleet,
+      proposals: this.#proposals,
+      system,
+      propose: (node, request, standing, fence, io) => this.#propose(node, request, standing, fence, io),
+      undo: (request, standing, fence, node) => this.#undo(request, standing, fence, node),
+    };
+  }
+
+  /** Resolves when a majority can be heard. */
+  listen(): Promise<void> {
+    return this.#listener.start();
+  }
+
+  async attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>> {
+    const key = this.#key(request);
+    refuseLong(key, Math.max(request.ttlMs, request.keepMs), this.#settings.maxTtlMs);
+    const standing = this.#standings.of(request, () => this.#proposals.next());
+    if (standing === null) return { ended: true };
+    this.membership.refresh();
+    this.#listener.looked(request.id);
+    const answer = await attempt(this.#attempts, request, standing, io);
+    if ("ended" in answer || ("busy" in answer && !request.queue)) this.#standings.end(request);
+    return answer;
+  }
+
+  renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]> {
+    for (const { request, ttlMs } of items) refuseLong(this.#key(request), ttlMs, this.#settings.maxTtlMs);
+    return renewed(this.fleet, items, io, (node, keys, args) => this.#vote(node, "renew", keys, args, io));
+  }
+
+  async release(
+    request: Request,
+    _cookie: Cookie,
+    options: ReleaseOptions,
+    io: Io,
+  ): Promise<"released" | "not-held"> {
+    const used = options.lastFences[0];
+    return (await this.#end(request, used === undefined ? "" : String(used), "release", io))
+      ? "released"
+      : "not-held";
+  }
+
+  async abandon(request: Request, io: Io): Promise<void> {
+    await this.#end(request, "", "abandonment", io);
+  }
+
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
+    return this.#listener.wake(request.id, wake);
+  }
+
+  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#listener.onLoss(tell);
+  }
+
+  onNotice(tell: (notice: StoreNotice) => void): () => void {
+    this.membership.tell = tell;
+    return () => {
+      this.membership.tell = () => {};
+    };
+  }
+
+  owns(request: Request, _cookie: Cookie, io: Io): Promise<boolean> {
+    const key = this.#key(request);
+    return owned(this.fleet, key, io, (node) => this.#vote(node, "owns", [key], [request.id], io));
+  }
+
+  async note(request: Request, _cookie: Cookie, note: Note, io: Io): Promise<void> {
+    const key = this.#key(request);
+    await this.#tally("note", key, [request.id, note?.waitingFor ?? ""], "note", io);
+  }
+
+  async inspect(key: string, io: Io): Promise<LockInfo | null> {
+    const votes = await this.#look([key], io);
+    if (count(votes, () => true) < this.fleet.majority)
+      throw quorumError(
+        "inspection",
+        key,
+        this.fleet.reasons(votes, () => "answered"),
+        this.fleet.majority,
+      );
+    return lockInfo(this.fleet, key, votes, 0);
+  }
+
+  async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
+    if (this.#closed) throw closedError();
+    yield* listed(this.fleet, this.#names, options, io, async (keys) => {
+      const votes = await this.#look(keys, io);
+      return keys.flatMap((key, at) => lockInfo(this.fleet, key, votes, at) ?? []);
+    });
+  }
+
+  async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
+    const { reason, fence, force } = options;
+    const args = [reason, fence === undefined ? "" : String(fence), force ? "1" : "0"];
+    return (await this.#tally("revoke", key, args, "revocation", io)) as RevokeAnswer;
+  }
+
+  async check(io: Io): Promise<readonly Finding[]> {
+    if (this.#closed) throw closedError();
+    return findings(this.fleet, this.membership, this.#listener.deaf, io);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#listener.close();
+    await this.fleet.close();
+  }
+
+  /** Ends the id on all nodes, whatever they answered before. */
+  async #end(request: Request, used: string, doing: string, io: Io): Promise<boolean> {
+    const turn = this.#standings.end(request);
+    const args = [request.id, String(turn), used, this.#standings.oldestOpen(request)];
+    return (await this.#tally("end", this.#key(request), args, doing, io)) === "1";
+  }
+
+  async #tally(
+    name: "end" | "note" | "revoke",
+    key: string,
+    args: readonly string[],
+    doing: string,
+    io: Io,
+  ): Promise<string> {
+    if (this.#closed) throw closedError(key);
+    const record = [this.#names.record(key)];
+    const words = [...this.#head, ...args];
+    return tally(this.fleet, doing, key, io, async (node) =>
+      textOf(await node.script(name, record, words, io)),
+    );
+  }
+
+  async #look(keys: readonly string[], io: Io): Promise<readonly Vote<Look>[]> {
+    if (this.#closed) throw closedError(keys[0]);
+    const { votes } = await this.fleet.ask<Look, never>(
+      {
+        ask: async (node) => readLook(await this.#vote(node, "look", keys, [], io)),
+        decide: () => null,
+      },
+      io,
+    );
+    return votes;
+  }
+
+  async #propose(
+    node: Node,
+    request: Request,
+    standing: Standing,
+    fence: number,
+    io: Io,
+  ): Promise<NodeAnswer> {
+    const { id, ttlMs, graceMs, keepMs, label, actor, queue } = request;
+    const args = [
+      ...[id, String(standing.turn), String(fence), String(ttlMs), String(graceMs), String(keepMs)],
+      ...[label, actor, queue ? "1" : "0", String(standing.birth), this.#standings.oldestOpen(request)],
+    ];
+    return readAttempt(await this.#vote(node, "attempt", request.keys, args, io));
+  }
+
+  /** Not waited for: whoever asks next comes after it on the same connection. */
+  #undo(request: Request, standing: Standing, fence: number, node?: Node): void {
+    // What is closed has ended everything, and its connections are gone.
+    if (this.#closed) return;
+    const { id, label, queue } = request;
+    const args = queue
+      ? [id, String(standing.turn), String(fence), label, "1", String(standing.birth)]
+      : [id, String(standing.turn), String(fence), this.#standings.oldestOpen(request)];
+    for (const one of node === undefined ? this.fleet.nodes : [node]) {
+      one
+        .script(
+          queue ? "withdraw" : "end",
+          [this.#names.record(request.keys[0] as string)],
+          [...this.#head, ...args],
+          FOREVER,
+        )
+        .catch(() => {});
+    }
+  }
+
+  /** A node that says that it may not vote is helped, and asked once more if it then may. */
+  async #vote(
+    node: Node,
+    name: ScriptName,
+    keys: readonly string[],
+    args: readonly string[],
+    io: Patience,
+  ): Promise<Reply> {
+    const names = [this.#markerKey, ...keys.map((key) => this.#names.record(key))];
+    const words = [...this.#head, ...args];
+    const reply = await node.script(name, names, words, io);
+    const out = readOut(reply);
+    if (out === null || !(await this.membership.mend(node, out))) return reply;
+    return node.script(name, names, words, io);
+  }
+
+  #key(request: Request): string {
+    const key = request.keys[0] as string;
+    if (this.#closed) throw closedError(key);
+    return key;
+  }
+}
