@@ -1,0 +1,151 @@
+// mysql2 behind the port. Statements with values are prepared by the server, so that no value is ever part of a statement's
+// text, whatever the server's sql_mode makes of a backslash.
+
+import { UnsupportedError } from "../../core/errors.ts";
+import type { Address, Answer, MysqlPort, Row, SqlConnection, Value } from "./port.ts";
+import type { Login } from "./address.ts";
+
+interface Header {
+  readonly affectedRows: number;
+  readonly insertId: number;
+}
+
+type Callback = (error: Error | null, result?: Header | Row[]) => void;
+
+/** What we use of a connection of mysql2. */
+interface Mysql2Connection {
+  query(sql: string, done: Callback): unknown;
+  execute(sql: string, values: unknown[], done: Callback): unknown;
+  ping(done: (error: Error | null) => void): void;
+  destroy(): void;
+  on(event: "error" | "end" | "connect", listener: (error?: Error) => void): unknown;
+  readonly stream?: { destroy(): unknown; unref?(): unknown };
+}
+
+export interface Mysql2 {
+  createConnection(options: object): Mysql2Connection;
+}
+
+const KEEP_ALIVE_MS = 10_000;
+/** Core stops listening long before; this only ends what nobody waits for. */
+const CONNECT_MS = 10_000;
+/** Where there is another server to go to. */
+const CONNECT_SEVERAL_MS = 1_000;
+
+/** Loads the package, which people install beside this one. */
+export async function loadMysql2(): Promise<Mysql2> {
+  try {
+    const module = (await import("mysql2")) as unknown as { default?: Mysql2 } & Mysql2;
+    return module.default ?? module;
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new UnsupportedError("the mysql store needs a client: npm i mysql2", { cause: error });
+  }
+}
+
+export class Mysql2Port implements MysqlPort {
+  readonly hosts: readonly Address[];
+  readonly #mysql2: Mysql2;
+  readonly #login: Login;
+
+  constructor(mysql2: Mysql2, login: Login) {
+    this.#mysql2 = mysql2;
+    this.#login = login;
+    this.hosts = login.hosts;
+  }
+
+  connect(host: Address): Promise<SqlConnection> {
+    const { user, password, database, ssl } = this.#login;
+    const connection = this.#mysql2.createConnection({
+      ...{ host: host.host, port: host.port, user, password, database },
+      ...(ssl === undefined ? {} : { ssl }),
+      ...{ charset: "utf8mb4", dateStrings: true, supportBigNumbers: true, bigNumberStrings: false },
+      ...{ connectTimeout: this.hosts.length > 1 ? CONNECT_SEVERAL_MS : CONNECT_MS },
+      ...{ enableKeepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },
+    });
+    return new Promise((resolve, reject) => {
+      const own = new OwnConnection(connection);
+      own.onEnd(reject);
+      connection.on("connect", () => resolve(own));
+    });
+  }
+}
+
+class OwnConnection implements SqlConnection {
+  readonly #connection: Mysql2Connection;
+  readonly #listeners: ((error: Error) => void)[] = [];
+  #ended: Error | null = null;
+  #destroyed = false;
+
+  constructor(connection: Mysql2Connection) {
+    this.#connection = connection;
+    connection.on("error", (error) => this.#end(error ?? new Error("the connection failed")));
+    connection.on("end", () => this.#end(new Error("the server ended the connection")));
+  }
+
+  get alive(): boolean {
+    return !this.#destroyed && this.#ended === null;
+  }
+
+  run(sql: string, values: readonly Value[] = []): Promise<Answer> {
+    return this.#ask<Header | Row[] | undefined>((done) => {
+      if (values.length === 0) this.#connection.query(sql, done);
+      else this.#connection.execute(sql, [...values], done);
+    }).then((result) => {
+      if (Array.isArray(result)) return { rows: result, met: result.length, insertId: 0 };
+      return { rows: [], met: result?.affectedRows ?? 0, insertId: Number(result?.insertId ?? 0) };
+    });
+  }
+
+  async ping(): Promise<void> {
+    await this.#ask<void>((done) => this.#connection.ping(done));
+  }
+
+  onEnd(listener: (error: Error) => void): void {
+    if (this.#ended === null) this.#listeners.push(listener);
+    else listener(this.#ended);
+  }
+
+  destroy(): void {
+    if (this.#destroyed) return;
+    this.#destroyed = true;
+    // Whoever waits for an answer is told: mysql2 drops what is under way without a word.
+    this.#end(new Error("the connection was given up"));
+    this.#connection.destroy();
+    // mysql2 only says goodbye, and a server that is asleep or waits for a row does not hear it.
+    this.#connection.stream?.destroy();
+  }
+
+  unref(): void {
+    this.#connection.stream?.unref?.();
+  }
+
+  /** Settles with the answer or with the end of the connection, whichever is first. */
+  #ask<T>(send: (done: (error: Error | null, result?: T) => void) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== null) {
+        reject(this.#ended);
+        return;
+      }
+      this.#waiting.add(reject);
+      send((error, result) => {
+        this.#waiting.delete(reject);
+        // mysql2 tells of a connection's end to whoever waits for an answer, and then to nobody else.
+        if ((error as { fatal?: unknown } | null)?.fatal === true) this.#end(error as Error);
+        if (error) reject(error);
+        else resolve(result as T);
+      });
+    });
+  }
+
+  readonly #waiting = new Set<(error: Error) => void>();
+
+  #end(error: Error): void {
+    if (this.#ended !== null) return;
+    this.#ended = error;
+    for (const reject of this.#waiting) reject(error);
+    this.#waiting.clear();
+    if (!this.#destroyed) for (const listener of this.#listeners) listener(error);
+    this.#listeners.length = 0;
+  }
+}

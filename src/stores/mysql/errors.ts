@@ -1,0 +1,72 @@
+// How MySQL, MariaDB and their client fail, told to people: what happened and what to do (P17). Never decides anything but
+// whether the same statement is worth another look; the cause is kept.
+
+import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+
+interface Known {
+  readonly say: string;
+  /** Default true: the same call may succeed later. */
+  readonly retryable?: boolean;
+}
+
+const KNOWN: Readonly<Record<number, Known>> = {
+  1021: { say: "its disk is full: free some space" },
+  1040: { say: "it has no connection left (max_connections): raise the limit, or use fewer" },
+  1044: { say: "this user may not use that database", retryable: false },
+  1045: { say: "the user name or the password is wrong", retryable: false },
+  1049: { say: "there is no such database: create it first", retryable: false },
+  1053: { say: "it is shutting down" },
+  1105: { say: "it could not commit" },
+  1114: { say: "its disk or its tablespace is full: free some space" },
+  1142: {
+    say: "this user may not do that: it needs SELECT, INSERT, UPDATE, DELETE on the tables holdfast_%",
+    retryable: false,
+  },
+  1146: { say: "a table of holdfast is gone: open the store again to have it created" },
+  1203: { say: "this user has no connection left (max_user_connections)" },
+  1205: {
+    say: "a row stayed locked for too long: something holds a transaction open on the tables of holdfast",
+  },
+  1213: { say: "it was chosen as the victim of a deadlock again and again" },
+  1227: { say: "this user may not do that", retryable: false },
+  1290: { say: "it is read-only: connect to the primary, or wait for the failover to end" },
+  1792: { say: "it is read-only: connect to the primary, or wait for the failover to end" },
+  1836: { say: "it is read-only: connect to the primary, or wait for the failover to end" },
+};
+
+export const NO_SUCH_TABLE = 1146;
+export const DENIED: readonly number[] = [1044, 1142, 1227];
+export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
+/** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
+export const LOCKED: readonly number[] = [1205, 3572];
+const DEADLOCK = 1213;
+/** A statement that was cut by KILL QUERY. */
+export const CUT = 1317;
+
+export function codeOf(error: unknown): number {
+  const code = (error as { errno?: unknown } | null)?.errno;
+  return typeof code === "number" ? code : 0;
+}
+
+/** The victim of a deadlock, or a lock-wait timeout: nothing has happened, and the same statement may go through. */
+export function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === DEADLOCK || LOCKED.includes(code);
+}
+
+/** `doing` completes "MySQL could not". */
+export function mysqlError(error: unknown, doing: string, key?: string): LockError {
+  if (LockError.is(error)) return error;
+  const detail = error instanceof Error ? error.message || error.name : String(error);
+  const known = KNOWN[codeOf(error)];
+  const why = known === undefined ? detail : `${known.say} (${detail})`;
+  return new StoreUnavailableError(`MySQL could not ${doing}: ${why}`, {
+    key,
+    cause: error,
+    retryable: known?.retryable ?? true,
+  });
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the mysql store is closed", { key, retryable: false });
+}

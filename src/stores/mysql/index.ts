@@ -1,0 +1,78 @@
+// `holdfast/mysql`: locks on MySQL and MariaDB. This file stays light: the client and the rest of the store are loaded when a
+// store is opened, never on import.
+
+import { duration } from "../../core/duration.ts";
+import { InvalidArgumentError } from "../../core/errors.ts";
+import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
+import { type Login, parseUrl } from "./address.ts";
+import { mysqlGuarantees, mysqlRowGuarantees, mysqlSeveralGuarantees } from "./guarantees.ts";
+
+export { mysqlGuarantees, mysqlRowGuarantees, mysqlSeveralGuarantees } from "./guarantees.ts";
+
+export interface MysqlOptions {
+  /** `mysql://user:password@host:port/database`; several hosts are parted by commas. */
+  readonly url: string;
+  /** "table" (default): a table of leases. "row": SELECT ... FOR UPDATE on a connection of its own. */
+  readonly mode?: "table" | "row";
+  /** Several hosts: no lease may be longer, and a new primary grants nothing for so long. Default "60s". */
+  readonly maxTtl?: number | string;
+  /** As mysql2 takes it: options of TLS. */
+  readonly ssl?: object;
+}
+
+const OPTIONS = ["url", "mode", "maxTtl", "ssl"];
+const QUERY = ["mode", "maxTtl"];
+const DEFAULT_MAX_TTL = "60s";
+
+export function mysql(options: MysqlOptions): Store {
+  refuseUnknown(Object.keys(options), OPTIONS, "mysql() has no option");
+  const { login, query } = parseUrl(options.url);
+  refuseUnknown([...query.keys()], QUERY, "the URL of a MySQL has no parameter");
+  const mode = options.mode ?? query.get("mode") ?? "table";
+  if (mode !== "table" && mode !== "row")
+    throw new InvalidArgumentError(`mode is "table" or "row", not ${JSON.stringify(mode)}`);
+  const full = { ...login, ssl: options.ssl };
+  if (mode === "row") return rowStore(full);
+  const maxTtlMs = readMaxTtl(options.maxTtl ?? query.get("maxTtl") ?? DEFAULT_MAX_TTL);
+  return {
+    name: "mysql",
+    guarantees: login.hosts.length > 1 ? mysqlSeveralGuarantees : mysqlGuarantees,
+    async open(env: StoreEnv): Promise<OpenStore> {
+      const { openTable } = await import("./open.ts");
+      return openTable(full, { maxTtlMs }, env);
+    },
+  };
+}
+
+/** `mysql://...` */
+export function mysqlByUrl(url: string): Store {
+  return mysql({ url });
+}
+
+function rowStore(login: Login): Store {
+  if (login.hosts.length > 1)
+    throw new InvalidArgumentError(
+      "row mode takes one host: the locks of a session are not known to any other server",
+    );
+  return {
+    name: "mysql",
+    guarantees: mysqlRowGuarantees,
+    async open(env: StoreEnv): Promise<OpenStore> {
+      const { openRows } = await import("./open.ts");
+      return openRows(login, env);
+    },
+  };
+}
+
+function refuseUnknown(given: readonly string[], known: readonly string[], what: string): void {
+  for (const name of given) {
+    if (!known.includes(name))
+      throw new InvalidArgumentError(`${what} ${JSON.stringify(name)}: it knows ${known.join(", ")}`);
+  }
+}
+
+function readMaxTtl(value: number | string): number {
+  const ms = typeof value === "number" ? value : duration(value);
+  if (Number.isFinite(ms) && ms > 0) return ms;
+  throw new InvalidArgumentError(`maxTtl is ${JSON.stringify(value)}: it is a duration such as "60s"`);
+}

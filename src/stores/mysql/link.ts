@@ -1,0 +1,84 @@
+// One connection that is replaced when it has ended, for statements that stand alone. Whoever gives up on a statement ends the
+// connection with it: what was queued behind must not run when nobody waits for it any more.
+
+import { setMaxListeners } from "node:events";
+import type { Io } from "../../core/store.ts";
+import { isPassing } from "./errors.ts";
+import type { Answer, SqlConnection, Value } from "./port.ts";
+
+/** How often a statement that met a deadlock or a lock-wait timeout is sent again within one call. */
+const LOOKS = 5;
+
+/** The part of a call's surroundings that a statement needs. */
+export type Patience = Pick<Io, "signal" | "sleep">;
+
+export class Link {
+  readonly #connect: () => Promise<SqlConnection>;
+  #connection: Promise<SqlConnection> | null = null;
+  #closed = false;
+
+  /** `connect` makes a connection that is ready for use; `first` is one that is there already. */
+  constructor(connect: () => Promise<SqlConnection>, first?: SqlConnection) {
+    this.#connect = connect;
+    if (first !== undefined) this.#connection = Promise.resolve(first);
+  }
+
+  /** One statement that is a transaction of its own. */
+  async run(sql: string, values: readonly Value[], io: Patience): Promise<Answer> {
+    for (let look = 1; ; look += 1) {
+      try {
+        return await this.#once((connection) => connection.run(sql, values), io);
+      } catch (error) {
+        if (!isPassing(error) || look === LOOKS || io.signal.aborted) throw error;
+        await io.sleep(look);
+      }
+    }
+  }
+
+  /** `last` is tried once more before the end, without anybody waiting for it. */
+  close(last: (link: Link) => Promise<void> = () => Promise.resolve()): void {
+    const end = (): void => {
+      this.#closed = true;
+      this.#drop();
+    };
+    this.#connection?.then(
+      (connection) => connection.unref(),
+      () => {},
+    );
+    last(this).then(end, end);
+  }
+
+  async #once<T>(work: (connection: SqlConnection) => Promise<T>, io: Patience): Promise<T> {
+    const giveUp = (): void => this.#drop();
+    setMaxListeners(0, io.signal);
+    io.signal.addEventListener("abort", giveUp);
+    try {
+      return await work(await this.#ready());
+    } finally {
+      io.signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  async #ready(): Promise<SqlConnection> {
+    if (this.#closed) throw new Error("the connection is closed");
+    const connecting = (this.#connection ??= this.#connect());
+    try {
+      const connection = await connecting;
+      if (connection.alive) return connection;
+    } catch (error) {
+      if (this.#connection === connecting) this.#connection = null;
+      throw error;
+    }
+    if (this.#connection === connecting) this.#connection = null;
+    return this.#ready();
+  }
+
+  #drop(): void {
+    const connecting = this.#connection;
+    this.#connection = null;
+    connecting?.then(
+      (connection) => connection.destroy(),
+      () => {},
+    );
+  }
+}

@@ -1,0 +1,173 @@
+// A few connections to the present primary. Whatever fails for a reason that another server might not have makes the next call
+// look for the primary again. A statement that nobody waits for any more is left to end by itself, and its connection is used
+// again then: a server that is merely slow must not have to make new connections as well.
+
+import { setMaxListeners } from "node:events";
+import type { System } from "../../core/system.ts";
+import type { Patience } from "../shared/table.ts";
+import { codeOf, READ_ONLY } from "./errors.ts";
+import type { Fleet, Primary } from "./fleet.ts";
+import type { Answer, SqlConnection, Value } from "./port.ts";
+
+/** A process asks for a few things at a time; more would only queue up in the server. */
+const MOST = 6;
+/** A connection whose answer is late by so much is given up when another call needs one. */
+const LATE_MS = 2_000;
+/** Shutting down, killed, or said by a server that has just become a replica. */
+const LEAVING = [1053, 1152, 1184, 1927, 3169, 4031];
+
+export class Pool {
+  readonly #fleet: Fleet;
+  readonly #system: System;
+  #primary: Promise<Primary> | null = null;
+  #idle: SqlConnection[] = [];
+  #open = 0;
+  #queue: (() => void)[] = [];
+  #closed = false;
+  /** Connections of an earlier round are not used again. */
+  #round = 0;
+  readonly #rounds = new WeakMap<SqlConnection, number>();
+  /** Since when nobody waits for their answer any more. */
+  readonly #late = new Map<SqlConnection, number>();
+  /** How many answers have come. */
+  #answers = 0;
+
+  constructor(fleet: Fleet, system: System) {
+    this.#fleet = fleet;
+    this.#system = system;
+  }
+
+  primary(): Promise<Primary> {
+    if (this.#closed) return Promise.reject(new Error("the pool is closed"));
+    if (this.#primary !== null) return this.#primary;
+    const round = this.#round;
+    const finding = this.#fleet.find().then(({ primary, connection }) => {
+      this.#rounds.set(connection, round);
+      this.#open += 1;
+      this.#give(connection);
+      return primary;
+    });
+    this.#primary = finding;
+    finding.catch(() => {
+      if (this.#primary === finding) this.#primary = null;
+    });
+    return finding;
+  }
+
+  /** One statement that is a transaction of its own. */
+  run(sql: string, values: readonly Value[], patience: Patience): Promise<Answer> {
+    return this.use((connection) => connection.run(sql, values), patience);
+  }
+
+  /** Several statements on one connection. It must leave no transaction open; if it cannot know, it ends the connection. */
+  async use<T>(work: (connection: SqlConnection) => Promise<T>, patience: Patience): Promise<T> {
+    const connection = await this.#take(patience);
+    if (patience.signal.aborted) {
+      this.#give(connection);
+      throw new Error("nobody waits for it any more");
+    }
+    const answers = this.#answers;
+    const late = (): void => {
+      this.#late.set(connection, this.#system.monoMs());
+      // Not one answer to anybody meanwhile: perhaps another server has some.
+      if (this.#fleet.several && this.#answers === answers) this.forget();
+    };
+    // A renewal of many leases is many statements under one signal.
+    setMaxListeners(0, patience.signal);
+    patience.signal.addEventListener("abort", late);
+    try {
+      const answer = await work(connection);
+      this.#answers += 1;
+      return answer;
+    } catch (error) {
+      const code = codeOf(error);
+      if (READ_ONLY.includes(code) || LEAVING.includes(code)) this.forget();
+      else if (!connection.alive && this.#fleet.several) this.forget();
+      throw error;
+    } finally {
+      patience.signal.removeEventListener("abort", late);
+      this.#late.delete(connection);
+      this.#give(connection);
+    }
+  }
+
+  /** A connection outside of the pool, which its caller ends. */
+  async connect(): Promise<SqlConnection> {
+    return this.#fleet.connect(await this.primary());
+  }
+
+  /** The primary is looked for again at the next call. */
+  forget(): void {
+    this.#primary = null;
+    this.#round += 1;
+    const idle = this.#idle;
+    this.#idle = [];
+    this.#open -= idle.length;
+    for (const connection of [...idle, ...this.#late.keys()]) connection.destroy();
+  }
+
+  /** Does not keep the process alive from now on. */
+  unref(): void {
+    for (const connection of this.#idle) connection.unref();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.forget();
+  }
+
+  async #take(patience: Patience): Promise<SqlConnection> {
+    await this.primary();
+    for (;;) {
+      if (this.#closed) throw new Error("the pool is closed");
+      const connection = this.#idle.pop();
+      if (connection?.alive === true) return connection;
+      if (connection !== undefined) {
+        this.#open -= 1;
+        continue;
+      }
+      if (this.#open < MOST) return this.#connect();
+      this.#giveUpLate();
+      await new Promise<void>((resolve) => {
+        this.#queue.push(resolve);
+        patience.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      if (patience.signal.aborted) {
+        // It may have been its turn: whoever is behind it goes on.
+        this.#queue.shift()?.();
+        throw new Error("no connection was free in time");
+      }
+    }
+  }
+
+  /** Its place is free as soon as the statement has been told that its connection is gone. */
+  #giveUpLate(): void {
+    const beforeMs = this.#system.monoMs() - LATE_MS;
+    for (const [connection, sinceMs] of this.#late) if (sinceMs < beforeMs) connection.destroy();
+  }
+
+  async #connect(): Promise<SqlConnection> {
+    this.#open += 1;
+    const round = this.#round;
+    try {
+      const connection = await this.connect();
+      this.#rounds.set(connection, round);
+      return connection;
+    } catch (error) {
+      this.#open -= 1;
+      if (this.#round === round) this.forget();
+      this.#queue.shift()?.();
+      throw error;
+    }
+  }
+
+  #give(connection: SqlConnection): void {
+    const present = this.#rounds.get(connection) === this.#round;
+    if (connection.alive && present && !this.#closed) this.#idle.push(connection);
+    else {
+      connection.destroy();
+      this.#open -= 1;
+    }
+    this.#queue.shift()?.();
+  }
+}

@@ -1,0 +1,275 @@
+// The contract in row mode: SELECT ... FOR UPDATE on a connection of its own. The lock is the server's: it ends with the
+// transaction or with the connection, whatever becomes of the client. What is written beside it (fences, holders) is for
+// numbers and for people, and decides nothing.
+
+import type {
+  AttemptAnswer,
+  Busy,
+  Finding,
+  Grant,
+  Guarantees,
+  Io,
+  LockInfo,
+  LossReason,
+  Note,
+  OpenStore,
+  ReleaseOptions,
+  RenewAnswer,
+  RenewItem,
+  Request,
+  RevokeAnswer,
+  RevokeOptions,
+  StoreEnv,
+} from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import { EndedIds } from "../shared/ended-ids.ts";
+import { Bell, ring, takeDown } from "./bell.ts";
+import { closedError, mysqlError } from "./errors.ts";
+import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
+import type { Link, Patience } from "./link.ts";
+import { RowNotes } from "./row-notes.ts";
+import { RowSessions } from "./row-sessions.ts";
+import { RowTurns } from "./row-turns.ts";
+import { idleSeconds, type RowTurn } from "./row-turn.ts";
+import { rowFindings, type ServerFacts } from "./check.ts";
+import type { SqlConnection } from "./port.ts";
+
+const PROC_LENGTH = 16;
+/** A waiter that asks again is answered at once if the row comes to it within so long. */
+const LINGER_MS = 250;
+
+export interface RowParts {
+  readonly link: Link;
+  readonly facts: ServerFacts;
+  readonly connect: () => Promise<SqlConnection>;
+}
+
+export class RowOpenStore implements OpenStore<null> {
+  readonly guarantees: Guarantees = mysqlRowGuarantees;
+  readonly #link: Link;
+  readonly #facts: ServerFacts;
+  readonly #notes: RowNotes;
+  readonly #turns: RowTurns;
+  readonly #bell: Bell;
+  readonly #ended = new EndedIds();
+  readonly #system: System;
+  readonly #proc: string;
+  /** For what no caller waits for. */
+  readonly #alone: Patience;
+  #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
+  readonly #wakes = new Map<string, () => void>();
+  #closed = false;
+
+  constructor({ link, facts, connect }: RowParts, env: StoreEnv) {
+    const { namespace, system } = env;
+    this.#link = link;
+    this.#facts = facts;
+    this.#system = system;
+    const proc = system.randomId().slice(0, PROC_LENGTH);
+    this.#proc = proc;
+    this.#alone = { signal: new AbortController().signal, sleep: () => system.yield() };
+    this.#notes = new RowNotes(link, { namespace, proc, process: system.processLabel });
+    const sessions = new RowSessions(connect, facts.dialect, link, system);
+    this.#turns = new RowTurns(sessions, this.#notes, {
+      woken: ({ request }) => this.#wakes.get(request.id)?.(),
+      lost: ({ request }) =>
+        this.#tellLoss?.(request.id, "session", "its connection to the server has ended"),
+    });
+    this.#bell = new Bell(connect, proc, () => void this.#rung());
+    void this.#bell.up();
+  }
+
+  attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    return this.#do("try for the lock", request.keys[0], async () => {
+      if (this.#ended.has(request.id)) return { ended: true };
+      void this.#bell.up();
+      const turn = this.#turns.of(request);
+      const answer = await turn.serially(() =>
+        this.#turns.guarded(turn, io, () => this.#ask(turn, request, io)),
+      );
+      if ("busy" in answer && !request.queue) this.#end(request);
+      return answer;
+    });
+  }
+
+  renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
+    return this.#do("renew the lease", items[0]?.request.keys[0], async () => {
+      if (items.length === 0) return [];
+      void this.#bell.up();
+      const [revoked, alive] = await Promise.all([
+        this.#notes.revoked(io),
+        Promise.all(items.map((item) => this.#turns.keep(item, io))),
+      ]);
+      return items.map(({ request, ttlMs }, at): RenewAnswer => {
+        const turn = this.#turns.held(request.id);
+        const reason = turn === null ? undefined : revoked.get(turn.session?.token ?? "");
+        if (reason !== undefined) return { state: "lost", reason: "revoked", detail: reason };
+        if (alive[at] === true) return { state: "renewed", validMs: ttlMs };
+        return { state: "lost", reason: turn === null ? "gone" : "session" };
+      });
+    });
+  }
+
+  release(
+    request: Request,
+    _cookie: null,
+    { lastFences }: ReleaseOptions,
+    io: Io,
+  ): Promise<"released" | "not-held"> {
+    return this.#do("be told of the release", request.keys[0], async () => {
+      this.#end(request);
+      const used = Number(lastFences[0] ?? 0n);
+      return (await this.#turns.letGo(request.id, used, io)) ? "released" : "not-held";
+    });
+  }
+
+  abandon(request: Request, io: Io): Promise<void> {
+    return this.#do("forget the request", request.keys[0], async () => {
+      this.#end(request);
+      await this.#turns.forget(request.id, io);
+    });
+  }
+
+  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+    this.#wakes.set(request.id, () => wake());
+    return Promise.resolve(() => void this.#wakes.delete(request.id));
+  }
+
+  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    this.#tellLoss = tell;
+    return () => {
+      this.#tellLoss = null;
+    };
+  }
+
+  owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
+    return this.#do("be asked for the owner", request.keys[0], async () => {
+      const turn = this.#turns.held(request.id);
+      if (turn?.session === null || turn?.session === undefined) return false;
+      const [revoked, alive] = await Promise.all([this.#notes.revoked(io), this.#turns.alive(turn, io)]);
+      return alive && !revoked.has(turn.session.token);
+    });
+  }
+
+  note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
+    return this.#do("write the note", request.keys[0], async () => {
+      const token = this.#turns.held(request.id)?.session?.token;
+      if (token !== undefined) await this.#notes.note(request, token, note?.waitingFor ?? null, io);
+    });
+  }
+
+  inspect(key: string, io: Io): Promise<LockInfo | null> {
+    return this.#do("be asked who holds the lock", key, async () => {
+      const holders = (await this.#notes.look(key, io)).map(({ info }) => info);
+      return holders.length === 0 ? null : { key, limit: 1, holders, waiters: null };
+    });
+  }
+
+  async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
+    let left = options.limit;
+    let after: Uint8Array = Buffer.alloc(0);
+    for (;;) {
+      const page = await this.#do("list the locks", undefined, () =>
+        this.#notes.list(options.prefix, after, io),
+      );
+      for (const key of page) {
+        const info = left > 0 ? await this.inspect(key, io) : null;
+        if (left <= 0) return;
+        if (info === null) continue;
+        left -= 1;
+        yield info;
+      }
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = Buffer.from(last);
+    }
+  }
+
+  revoke(key: string, { fence, reason, force }: RevokeOptions, io: Io): Promise<RevokeAnswer> {
+    return this.#do("revoke the lock", key, async () => {
+      const holders = await this.#notes.look(key, io);
+      if (holders.length === 0) return "free";
+      const chosen = holders.filter((one) => fence === undefined || (one.fence <= fence && fence <= one.top));
+      if (chosen.length === 0) return "other-fence";
+      for (const one of chosen) {
+        await this.#notes.revoke(key, one, reason, io);
+        await ring(this.#link, one.proc, io);
+        if (force) await this.#turns.sessions.finishOff(one.session, io);
+      }
+      return "revoked";
+    });
+  }
+
+  check(io: Io): Promise<readonly Finding[]> {
+    return this.#do("be checked", undefined, async () => {
+      await this.#notes.clearDead(io);
+      return rowFindings(this.#facts);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#bell.close();
+    await this.#turns.close();
+    this.#link.close((link) => takeDown(link, this.#proc, this.#alone));
+  }
+
+  async #ask(turn: RowTurn, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    turn.request = request;
+    if (turn.state === "held") return this.#again(turn, request, io);
+    if (turn.state === "new") await this.#turns.begin(turn, io);
+    else if (turn.state === "waiting") {
+      await Promise.race([turn.waiting, io.sleep(Math.min(LINGER_MS, io.timeoutMs / 4))]);
+    }
+    // While it waited, the state may have become any other.
+    const { state } = turn as { state: RowTurn["state"] };
+    if (state === "over" || this.#ended.has(request.id)) return { ended: true };
+    if (state === "new") throw new Error("the wait for the row was broken off");
+    if (state === "waiting") return { busy: await this.#busy(request, io) };
+    await this.#turns.grant(turn, io);
+    return { granted: grantOf(turn, request) };
+  }
+
+  /** It holds already: its answer was lost, or it asks again. */
+  async #again(turn: RowTurn, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    const [revoked] = await Promise.all([this.#notes.revoked(io), turn.session?.keep(idleSeconds(request))]);
+    if (revoked.has(turn.session?.token ?? "")) return { ended: true };
+    return { granted: grantOf(turn, request) };
+  }
+
+  async #busy(request: Request, io: Io): Promise<Busy> {
+    const holders = await this.#notes.look(request.keys[0] as string, io);
+    return { holders: holders.map(({ info }) => info), againMs: ROW_POLL_MS };
+  }
+
+  /** Somebody rang: one of ours was revoked. */
+  async #rung(): Promise<void> {
+    try {
+      const revoked = await this.#notes.revoked(this.#alone);
+      for (const turn of this.#turns.allHeld()) {
+        const reason = revoked.get(turn.session?.token ?? "");
+        if (reason !== undefined) this.#tellLoss?.(turn.request.id, "revoked", reason);
+      }
+    } catch {
+      // The next renewal asks again.
+    }
+  }
+
+  #end(request: Request): void {
+    this.#ended.add(request.id, this.#system.monoMs());
+  }
+
+  async #do<T>(doing: string, key: string | undefined, work: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw closedError(key);
+    try {
+      return await work();
+    } catch (error) {
+      throw mysqlError(error, doing, key);
+    }
+  }
+}
+
+function grantOf({ drawn }: RowTurn, { seq, ttlMs }: Request): Grant<null> {
+  if (drawn === null) throw new Error("a hold without a fence");
+  return { fences: [BigInt(drawn.fence)], fenceRoom: drawn.room, validMs: ttlMs, anchor: seq, cookie: null };
+}

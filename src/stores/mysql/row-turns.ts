@@ -1,0 +1,235 @@
+// All requests of one opened store in row mode, and every step that changes the state of one. A step that fails leaves the
+// request as if it had never begun, and its session is ended for certain before anything else is done for it.
+
+import type { Io, RenewItem, Request } from "../../core/store.ts";
+import type { RowNotes } from "./row-notes.ts";
+import type { RowSession } from "./row-session.ts";
+import type { RowSessions } from "./row-sessions.ts";
+import { idleSeconds, RowTurn } from "./row-turn.ts";
+
+/** What the store is told of its requests. */
+export interface News {
+  /** A wait is over: the row may be there. */
+  woken(turn: RowTurn): void;
+  /** The session of a holder has ended by itself. */
+  lost(turn: RowTurn): void;
+}
+
+export class RowTurns {
+  readonly sessions: RowSessions;
+  readonly #notes: RowNotes;
+  readonly #news: News;
+  readonly #byId = new Map<string, RowTurn>();
+  /** Tokens of sessions that ended without the server's word, by the id that they served. */
+  readonly #doubtful = new Map<string, string>();
+
+  constructor(sessions: RowSessions, notes: RowNotes, news: News) {
+    this.sessions = sessions;
+    this.#notes = notes;
+    this.#news = news;
+  }
+
+  of(request: Request): RowTurn {
+    const known = this.#byId.get(request.id);
+    if (known !== undefined) return known;
+    const turn = new RowTurn(request);
+    this.#byId.set(request.id, turn);
+    return turn;
+  }
+
+  held(id: string): RowTurn | null {
+    const turn = this.#byId.get(id);
+    return turn?.state === "held" ? turn : null;
+  }
+
+  allHeld(): RowTurn[] {
+    return [...this.#byId.values()].filter((turn) => turn.state === "held");
+  }
+
+  /** Runs a step. When it fails, or nobody waits for it any more, the session goes with it. */
+  async guarded<T>(turn: RowTurn, io: Io, step: () => Promise<T>): Promise<T> {
+    const giveUp = (): void => {
+      // A wait costs nobody anything and goes on; a hold ends by its own rules.
+      if (turn.state === "new" || turn.state === "locked") this.#break(turn);
+    };
+    io.signal.addEventListener("abort", giveUp);
+    try {
+      return await step();
+    } catch (error) {
+      giveUp();
+      throw error;
+    } finally {
+      io.signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  /** Asks for the row without waiting; when another has it and there is a line to stand in, waits in the background. */
+  async begin(turn: RowTurn, io: Io): Promise<void> {
+    const { request } = turn;
+    await this.#settleDoubt(request.id, io);
+    const session = await this.sessions.take(idleSeconds(request));
+    if (turn.state !== "new") return this.sessions.giveBack(session, "ROLLBACK");
+    turn.session = session;
+    const [key] = request.keys as readonly [string];
+    const [hash, shared] = [this.#notes.hash(key), request.mode === "shared"];
+    let got = await session.lock(hash, shared, false);
+    while (got === null) {
+      await this.#notes.add(key, io);
+      got = await session.lock(hash, shared, false);
+    }
+    if (turn.state !== "new") return;
+    if (got) turn.state = "locked";
+    else if (request.queue) this.#wait(turn, session, hash, shared);
+    else await this.#leave(turn, session);
+  }
+
+  /** The row is locked: a fence, then a sign that the lock was there while it was drawn. */
+  async grant(turn: RowTurn, io: Io): Promise<void> {
+    const { request, session } = turn;
+    if (session === null) throw new Error("no session holds the row");
+    const seconds = idleSeconds(request);
+    const drawn = await this.#notes.draw(request, session.token, seconds * 1_000, io);
+    await session.keep(seconds);
+    if (turn.state !== "locked") throw new Error("the request has ended");
+    turn.drawn = drawn;
+    turn.used = drawn.fence;
+    turn.label = request.label;
+    turn.state = "held";
+    session.onLost = () => {
+      if (turn.state === "held") this.#news.lost(turn);
+    };
+  }
+
+  /** A renewal: shows life, and brings the record up to date where it has changed. True when the session lives. */
+  async keep({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<boolean> {
+    const turn = this.held(request.id);
+    if (turn?.session === null || turn?.session === undefined || !turn.session.alive) return false;
+    const used = Number(lastFences[0] ?? turn.used);
+    const seconds = idleSeconds({ ttlMs, graceMs: request.graceMs });
+    const keeping = turn.session.keep(seconds);
+    if (used !== turn.used || label !== turn.label) {
+      await this.#notes.tell(request, turn.session.token, used, label, io);
+      [turn.used, turn.label] = [used, label];
+    }
+    return this.#lives(turn.session, keeping, io);
+  }
+
+  async alive(turn: RowTurn, io: Io): Promise<boolean> {
+    return turn.session !== null && this.#lives(turn.session, turn.session.keep(0), io);
+  }
+
+  /** The holder lets go. False when it did not hold. */
+  async letGo(id: string, used: number, io: Io): Promise<boolean> {
+    const turn = this.#byId.get(id);
+    if (turn === undefined) return false;
+    const held = turn.state === "held" && turn.session?.alive === true;
+    await this.#finish(turn, used, io);
+    return held && turn.session !== null;
+  }
+
+  /** Whatever the request has at the server is taken back. */
+  async forget(id: string, io: Io): Promise<void> {
+    const turn = this.#byId.get(id);
+    if (turn !== undefined) await this.#finish(turn, 0, io);
+    await this.#settleDoubt(id, io);
+  }
+
+  async close(): Promise<void> {
+    const turns = [...this.#byId.values()];
+    this.#byId.clear();
+    for (const turn of turns) {
+      turn.state = "over";
+      turn.session?.destroy();
+    }
+    this.sessions.close();
+    await Promise.allSettled(turns.map((turn) => turn.waiting));
+  }
+
+  #wait(turn: RowTurn, session: RowSession, hash: Uint8Array, shared: boolean): void {
+    turn.state = "waiting";
+    turn.waiting = session.lock(hash, shared, true).then(
+      (got) => {
+        if (turn.state !== "waiting") return;
+        // null: the row was cleared away while it waited.
+        if (got === true) turn.state = "locked";
+        else this.#break(turn);
+        this.#news.woken(turn);
+      },
+      () => {
+        if (turn.state !== "waiting") return;
+        this.#break(turn);
+        this.#news.woken(turn);
+      },
+    );
+  }
+
+  /** Ends a turn in whatever state it is. */
+  async #finish(turn: RowTurn, used: number, io: Io): Promise<void> {
+    const { state, session, request, drawn } = turn;
+    turn.state = "over";
+    this.#byId.delete(request.id);
+    if (session === null || state === "over") return;
+    const stop = (): void => session.destroy();
+    io.signal.addEventListener("abort", stop);
+    try {
+      if (state === "new") throw new Error("its answer is still under way");
+      if (state === "waiting") {
+        await this.sessions.cut(session, io);
+        await turn.waiting;
+      }
+      const clearing =
+        drawn === null ? Promise.resolve() : this.#notes.clear(request, session.token, drawn, used, io);
+      await Promise.all([this.sessions.giveBack(session, drawn === null ? "ROLLBACK" : "COMMIT"), clearing]);
+    } catch {
+      // The session's fate is not known: its end is made sure of.
+      session.destroy();
+      turn.session = null;
+      this.#doubtful.set(request.id, session.token);
+      await this.#settleDoubt(request.id, io);
+    } finally {
+      io.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Nobody will ask again: the session goes back, and nothing of the request is left. */
+  async #leave(turn: RowTurn, session: RowSession): Promise<void> {
+    turn.state = "waiting";
+    this.#byId.delete(turn.request.id);
+    await this.sessions.giveBack(session, "ROLLBACK");
+  }
+
+  /** The request goes on from the beginning, with another session. */
+  #break(turn: RowTurn): void {
+    const { session } = turn;
+    turn.session = null;
+    turn.state = "new";
+    if (session === null) return;
+    session.destroy();
+    this.#doubtful.set(turn.request.id, session.token);
+  }
+
+  async #settleDoubt(id: string, io: Io): Promise<void> {
+    const token = this.#doubtful.get(id);
+    if (token === undefined) return;
+    await this.sessions.finishOff(token, io);
+    this.#doubtful.delete(id);
+  }
+
+  /** False when the session has ended; a server that does not answer is unknown. */
+  async #lives(session: RowSession, keeping: Promise<void>, io: Io): Promise<boolean> {
+    let late = (): void => {};
+    const silence = new Promise<never>((_resolve, reject) => {
+      late = () => reject(new Error("the server did not answer"));
+      io.signal.addEventListener("abort", late);
+    });
+    try {
+      await Promise.race([keeping, silence]);
+      return true;
+    } catch (error) {
+      if (session.alive) throw error;
+      return false;
+    } finally {
+      io.signal.removeEventListener("abort", late);
+    }
+  }
+}

@@ -1,0 +1,5 @@
+-- The exclusive holder is gone; the numbers that it did not use return to the key. used, fence, room, hash, session, fence.
+UPDATE holdfast_row_holder
+SET last = IF(last = fence + ?, GREATEST(fence, ?), last),
+  session = NULL, proc = NULL, process = NULL, actor = NULL, label = NULL, since = NULL, waiting_for = NULL, revoked = NULL
+WHERE hash = ? AND slot = '' AND session = ? AND fence = ?

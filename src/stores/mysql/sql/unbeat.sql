@@ -1,0 +1,2 @@
+-- A waiter has left. name, id.
+DELETE FROM holdfast_beat WHERE name = ? AND id = ?

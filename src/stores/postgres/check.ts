@@ -1,0 +1,105 @@
+// Is this PostgreSQL safe to lock on (P19)? Asked when a store is opened, and by `check()`.
+
+import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
+import type { Finding } from "../../core/store.ts";
+import type { Patience } from "../shared/table.ts";
+import type { PgPort } from "./port.ts";
+import type { Sql } from "./sql.ts";
+
+export interface Settings {
+  readonly version: number;
+  readonly encoding: string;
+  readonly standby: boolean;
+  readonly readOnly: boolean;
+  readonly fsync: string;
+  readonly fullPageWrites: string;
+  readonly synchronousCommit: string;
+  /** The tables are there. */
+  readonly ready: boolean;
+}
+
+const OLDEST = 140_000;
+
+export async function readSettings(port: PgPort, sql: Sql, patience: Patience): Promise<Settings> {
+  const [row = {}] = await port.query(sql.settings, [], patience);
+  return {
+    version: Number(row["version"]),
+    encoding: row["encoding"] ?? "",
+    standby: row["standby"] === "true",
+    readOnly: row["read_only"] === "on",
+    fsync: row["fsync"] ?? "",
+    fullPageWrites: row["full_page_writes"] ?? "",
+    synchronousCommit: row["synchronous_commit"] ?? "",
+    ready: row["ready"] === "true",
+  };
+}
+
+/** Refuses what cannot keep a lock. */
+export function refuseUnsafe(settings: Settings): void {
+  if (settings.version < OLDEST) {
+    throw new UnsupportedError(
+      `this is PostgreSQL ${settings.version / 10_000}: holdfast needs ${OLDEST / 10_000} or later`,
+    );
+  }
+  if (settings.standby) {
+    throw new StoreUnavailableError(
+      "this PostgreSQL is a standby (pg_is_in_recovery), and locks live on the primary: connect to that one, or wait for the failover to end",
+    );
+  }
+  if (settings.readOnly) {
+    throw new UnsafeStoreError("this PostgreSQL takes no writes: default_transaction_read_only is on", {
+      setting: "default_transaction_read_only",
+      fix: "connect to a primary that takes writes, or turn the setting off for this user or database",
+    });
+  }
+}
+
+export async function findings(port: PgPort, sql: Sql, patience: Patience): Promise<Finding[]> {
+  const settings = await readSettings(port, sql, patience);
+  const found: Finding[] = [];
+  const forget = "after a crash of the machine the server may not know who held what, nor its newest fences";
+  if (settings.fsync !== "on" || settings.fullPageWrites !== "on") {
+    const [name, value] =
+      settings.fsync === "on" ? ["full_page_writes", settings.fullPageWrites] : ["fsync", settings.fsync];
+    found.push({
+      id: "fsync",
+      level: "danger",
+      what: `${name} is ${value}`,
+      why: forget,
+      fix: `set ${name} = on`,
+    });
+  }
+  if (settings.synchronousCommit === "off") {
+    found.push({
+      id: "synchronous-commit",
+      level: "danger",
+      what: "synchronous_commit is off",
+      why: "after a crash the server may have forgotten locks that it had granted, and their fences",
+      fix: "ALTER ROLE ... SET synchronous_commit = on for the user of the locks",
+    });
+  }
+  if (!settings.ready) {
+    found.push({
+      id: "schema",
+      level: "danger",
+      what: "the tables are not there",
+      why: "nothing can be locked",
+      fix: sql.schema,
+    });
+  }
+  return found;
+}
+
+/** `failure`: why nothing is heard, or null. */
+export function noPush(failure: Error | null): Finding[] {
+  if (failure === null) return [];
+  return [
+    {
+      id: "no-push",
+      level: "warning",
+      what: `notifications do not arrive: ${failure.message}`,
+      why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
+      fix: "let the store connect to the server itself (a session, not a transaction pooler) for LISTEN",
+    },
+  ];
+}

@@ -1,0 +1,58 @@
+// How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+
+import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { isServerError } from "./port.ts";
+
+interface Known {
+  readonly code: RegExp;
+  readonly say: string;
+  /** Default true: the same call may succeed later. */
+  readonly retryable?: boolean;
+}
+
+const KNOWN: readonly Known[] = [
+  {
+    code: /^25006$/,
+    say: "it takes no writes: it is a standby, or default_transaction_read_only is on. Connect to the primary, or wait for the failover to end",
+  },
+  { code: /^57P0[1-3]$/, say: "it is starting up or shutting down" },
+  { code: /^53300$/, say: "it has no connection to spare (max_connections)" },
+  { code: /^53(100|200|400)$/, say: "its disk, its memory or a configured limit is exhausted" },
+  { code: /^57014$/, say: "it cancelled the statement (statement_timeout, or somebody did)" },
+  {
+    code: /^55P03$/,
+    say: "a row stayed locked for too long (lock_timeout): look for a transaction that was left open",
+  },
+  { code: /^28/, say: "the user name or the password is missing or wrong", retryable: false },
+  { code: /^3D000$/, say: "there is no such database", retryable: false },
+];
+
+/** `doing` completes "PostgreSQL could not". */
+export function postgresError(
+  error: unknown,
+  doing: string,
+  key: string | undefined,
+  ddl: string,
+): LockError {
+  if (LockError.is(error)) return error;
+  const detail = error instanceof Error ? error.message || error.name : String(error);
+  const code = isServerError(error) ? error.code : "";
+  if (code === "42P01" || code === "42501" || code === "42703") {
+    return new StoreUnavailableError(
+      `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
+      { key, cause: error, retryable: false },
+    );
+  }
+  const known = KNOWN.find((one) => one.code.test(code));
+  const why = known === undefined ? detail : `${known.say} (${detail})`;
+  return new StoreUnavailableError(`PostgreSQL could not ${doing}: ${why}`, {
+    key,
+    cause: error,
+    retryable: known?.retryable ?? true,
+  });
+}
+
+/** The server has rolled the statement back: a deadlock's victim, a lost race under a strict isolation level, a lock not had in time. */
+export function isUndone(error: unknown): boolean {
+  return isServerError(error) && /^(40P01|40001)$/.test(error.code);
+}

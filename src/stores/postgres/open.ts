@@ -1,0 +1,98 @@
+// Opens a store: connects, refuses what is unsafe, makes the tables if they are not there and this user may.
+
+import { UnsupportedError } from "../../core/errors.ts";
+import type { OpenStore, StoreEnv } from "../../core/store.ts";
+import { LeaseTable } from "../shared/lease-table.ts";
+import { Pushes } from "../shared/pushes.ts";
+import { SessionStore } from "../shared/session-store.ts";
+import { AdvisoryDesk } from "./advisory.ts";
+import { readSettings, refuseUnsafe, type Settings } from "./check.ts";
+import { postgresError } from "./errors.ts";
+import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
+import { pathOf, poolerFindings, refusePooler } from "./pooler.ts";
+import { forEver, isServerError, PgPort, type PgPool } from "./port.ts";
+import { type Sql, sqlFor } from "./sql.ts";
+import { PostgresTable } from "./table.ts";
+
+export interface Place {
+  readonly table: string;
+  readonly mode: "table" | "advisory";
+}
+
+/** The pool is ours to close if `own`. */
+export function openStore(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
+  return place.mode === "table" ? openTable(pool, own, place, env) : openAdvisory(pool, own, place, env);
+}
+
+async function openAdvisory(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
+  const all = sqlFor(place.table);
+  const sql = { ...all, settings: all.session_settings, schema: all.session_schema };
+  const port = new PgPort(pool, own);
+  try {
+    const path = await pathOf(port);
+    refusePooler(path, env.allow);
+    const settings = await prepare(port, sql);
+    const pushes = new Pushes();
+    const known = { utf8: settings.encoding === "UTF8", findings: poolerFindings(path), pushes };
+    return new SessionStore(new AdvisoryDesk(port, all, env, known), pushes, advisoryGuarantees, env);
+  } catch (error) {
+    await port.close();
+    throw postgresError(error, "be opened", undefined, sql.schema);
+  }
+}
+
+async function openTable(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
+  const sql = sqlFor(place.table);
+  const port = new PgPort(pool, own);
+  try {
+    const settings = await prepare(port, sql);
+    const { namespace, system } = env;
+    const table = new PostgresTable(port, settings, { namespace, sql, system });
+    return await new LeaseTable("postgres", table, postgresGuarantees, env).start();
+  } catch (error) {
+    await port.close();
+    throw postgresError(error, "be opened", undefined, sql.schema);
+  }
+}
+
+async function prepare(port: PgPort, sql: Sql): Promise<Settings> {
+  const settings = await readSettings(port, sql, forEver());
+  refuseUnsafe(settings);
+  if (!settings.ready) await createTables(port, sql);
+  return settings;
+}
+
+/** Two processes may do it at the same time: then one of them meets the other's half of the work, and looks again. */
+async function createTables(port: PgPort, sql: Sql): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      for (const statement of sql.schema.split(";")) {
+        if (statement.trim() !== "") await port.query(statement, [], forEver());
+      }
+      return;
+    } catch (error) {
+      const met = isServerError(error) && /^(23505|42P07|40P01|XX000)$/.test(error.code);
+      if (!met || tries === 5) throw error;
+    }
+  }
+}
+
+/** By URL: a pool of our own, small, which keeps no process alive. */
+export async function ownPool(url: string): Promise<PgPool> {
+  const { default: pg } = await import("pg").catch((error: unknown) => {
+    if ((error as { code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new UnsupportedError("the postgres store needs a client: npm i pg", { cause: error });
+  });
+  return new pg.Pool({
+    connectionString: url,
+    max: MOST_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    allowExitOnIdle: true,
+    keepAlive: true,
+    application_name: "holdfast",
+  }) as unknown as PgPool;
+}
+
+/** A process asks for a few things at a time; more would only queue up in the server. */
+const MOST_CONNECTIONS = 6;
+const CONNECT_MS = 2_000;

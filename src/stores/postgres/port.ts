@@ -1,0 +1,159 @@
+// The slice of `pg` that the store needs. A pool that was given is never changed and never closed; connections that are kept
+// for long (listening, session locks) are opened beside it. Nothing is retried, no statement is given a name and no setting
+// is left on a connection of the pool, so that it works behind a transaction pooler.
+
+import { StoreUnavailableError } from "../../core/errors.ts";
+import type { Patience } from "../shared/table.ts";
+
+export type Row = Readonly<Record<string, string | null>>;
+
+/** What is used of a connection. */
+export interface PgClient {
+  query(query: {
+    readonly text: string;
+    readonly values?: readonly unknown[];
+  }): Promise<{ readonly rows: Row[] }>;
+  on(event: string, listener: (...args: readonly never[]) => void): unknown;
+  off(event: string, listener: (...args: readonly never[]) => void): unknown;
+  readonly processID?: number | null;
+}
+
+export interface PooledClient extends PgClient {
+  release(broken?: boolean): void;
+}
+
+export interface OwnClient extends PgClient {
+  connect(): Promise<unknown>;
+  end(): Promise<void>;
+  unref(): void;
+  readonly connection: { readonly stream: { destroy(): void } };
+}
+
+/** What is used of a pool of `pg`. */
+export interface PgPool {
+  readonly options: object;
+  readonly Client: new (options: object) => OwnClient;
+  connect(): Promise<PooledClient>;
+  end(): Promise<void>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+}
+
+const QUIET = (): void => {};
+const CONNECT_MS = 2_000;
+
+/** For what nobody gives up. A signal each: one for all would collect the listeners of everything that is under way. */
+export function forEver(): Patience {
+  return { signal: new AbortController().signal };
+}
+
+export function isPool(pool: unknown): pool is PgPool {
+  if (typeof pool !== "object" || pool === null) return false;
+  const { options, Client, connect, end } = pool as Partial<PgPool>;
+  const shape = typeof options === "object" && typeof Client === "function";
+  return shape && typeof connect === "function" && typeof end === "function";
+}
+
+export class PgPort {
+  readonly #pool: PgPool;
+  readonly #own: boolean;
+  #ending: Promise<void> | null = null;
+
+  constructor(pool: PgPool, own: boolean) {
+    this.#pool = pool;
+    this.#own = own;
+    // An idle connection that breaks is replaced by the pool; somebody has to be told nevertheless.
+    if (own) pool.on("error", QUIET);
+  }
+
+  /** One statement. A connection whose answer nobody waits for any more is not used again. */
+  async query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
+    const client = await this.#checkOut(patience.signal);
+    let broken = true;
+    // A connection that breaks says so to its query as well.
+    client.on("error", QUIET);
+    const giveUp = (): void => {
+      patience.signal.removeEventListener("abort", giveUp);
+      client.release(true);
+      broken = false;
+    };
+    patience.signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      const { rows } = await client.query({ text, values });
+      patience.signal.removeEventListener("abort", giveUp);
+      if (broken) client.release();
+      return rows;
+    } catch (error) {
+      patience.signal.removeEventListener("abort", giveUp);
+      // An error of the server leaves the connection as it was; anything else does not.
+      if (broken) client.release(!isServerError(error));
+      throw error;
+    } finally {
+      client.off("error", QUIET);
+    }
+  }
+
+  /** A connection of our own, beside the pool. It keeps no process alive. */
+  async connect(settings: object = {}): Promise<OwnClient> {
+    const options = {
+      connectionTimeoutMillis: CONNECT_MS,
+      keepAlive: true,
+      ...this.#pool.options,
+      ...settings,
+    };
+    const client = new this.#pool.Client(withPassword(options, this.#pool.options));
+    client.on("error", QUIET);
+    try {
+      await client.connect();
+      client.unref();
+      return client;
+    } catch (error) {
+      client.connection.stream.destroy();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    if (!this.#own) return Promise.resolve();
+    this.#ending ??= this.#pool.end();
+    return this.#ending;
+  }
+
+  #checkOut(signal: AbortSignal): Promise<PooledClient> {
+    if (signal.aborted) return Promise.reject(noConnection());
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => reject(noConnection());
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#pool.connect().then(
+        (client) => {
+          signal.removeEventListener("abort", giveUp);
+          if (signal.aborted) client.release();
+          else resolve(client);
+        },
+        (error: unknown) => {
+          signal.removeEventListener("abort", giveUp);
+          reject(error instanceof Error ? error : new Error(String(error)));
+        },
+      );
+    });
+  }
+}
+
+/** Errors that the server itself has sent have a severity. */
+export function isServerError(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && typeof (error as { severity?: unknown }).severity === "string";
+}
+
+/** Closes a connection at once, whatever it is doing. */
+export function destroy(client: OwnClient): void {
+  client.connection.stream.destroy();
+}
+
+/** pg hides the password of a pool from those who copy its options. */
+function withPassword(options: object, from: object): object {
+  const password: unknown = (from as { password?: unknown }).password;
+  return password === undefined ? options : { ...options, password };
+}
+
+function noConnection(): StoreUnavailableError {
+  return new StoreUnavailableError("no connection to PostgreSQL was free in time");
+}

@@ -1,0 +1,5 @@
+-- Makes empty rows for keys that have none.
+-- $1 names, $2 namespace, $3 keys
+INSERT INTO {locks} (name, namespace, key, version, over_at, last, marks)
+SELECT n.name, $2, n.key, 1, clock_timestamp(), 0, '{}' FROM unnest($1::bytea[], $3::bytea[]) AS n (name, key) ORDER BY n.name
+ON CONFLICT (name) DO NOTHING

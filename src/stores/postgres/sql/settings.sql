@@ -1,0 +1,10 @@
+-- Who this server is, whether it can be written to, and whether the tables are there.
+SELECT current_setting('server_version_num') AS version,
+  current_setting('server_encoding') AS encoding,
+  pg_is_in_recovery()::text AS standby,
+  current_setting('transaction_read_only') AS read_only,
+  current_setting('fsync') AS fsync,
+  current_setting('full_page_writes') AS full_page_writes,
+  current_setting('synchronous_commit') AS synchronous_commit,
+  (to_regclass('{locks}') IS NOT NULL AND to_regclass('{beats}') IS NOT NULL)::text AS ready,
+  current_schema() AS schema
