@@ -1,0 +1,94 @@
+// Is this etcd safe to lock on (P19)? Asked by `check()`; what cannot be read is a finding, not a refusal.
+
+import { UnsupportedError } from "../../core/errors.ts";
+import type { Finding } from "../../core/store.ts";
+import { CORRUPT, NOSPACE } from "./messages.ts";
+import type { ServerFacts } from "./port.ts";
+
+/** The first releases of each line in which a leader that stood still does not end leases of its successor. */
+const LEASES_MENDED: readonly (readonly [number, number, number])[] = [
+  [3, 4, 31],
+  [3, 5, 13],
+];
+const OLDEST: readonly [number, number] = [3, 4];
+/** Default of --quota-backend-bytes; nobody tells what it is set to. */
+const USUAL_QUOTA = 2 * 1_024 ** 3;
+
+function parts(version: string): [number, number, number] {
+  const [major = 0, minor = 0, patch = 0] = version
+    .split(/[.+-]/)
+    .map((part) => Number.parseInt(part, 10) || 0);
+  return [major, minor, patch];
+}
+
+export function refuseOld(version: string): void {
+  const [major, minor] = parts(version);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
+  throw new UnsupportedError(`this is etcd ${version}: holdfast needs ${OLDEST.join(".")} or later`);
+}
+
+export function hasLeaseBugs(version: string): boolean {
+  const [major, minor, patch] = parts(version);
+  const line = LEASES_MENDED.find((mended) => mended[0] === major && mended[1] === minor);
+  return line === undefined ? major === 3 && minor < 4 : patch < line[2];
+}
+
+export function findings(facts: ServerFacts, allow: readonly string[]): Finding[] {
+  const { version, alarms, dbSize, members } = facts;
+  const found: Finding[] = [];
+  if (hasLeaseBugs(version)) {
+    found.push({
+      id: "old-etcd",
+      level: allow.includes("old-etcd") ? "info" : "warning",
+      what: `this is etcd ${version}`,
+      why: "a leader that stood still for long may end leases after it was replaced: the key is then free while its holder still works, and only the fence tells",
+      fix: 'update to 3.4.31, 3.5.13 or later, let the resource check the fence, or accept it with allow: ["old-etcd"]',
+    });
+  }
+  if (alarms === null) found.push(UNREADABLE);
+  if (alarms?.includes(NOSPACE)) found.push(FULL);
+  if (alarms?.includes(CORRUPT)) found.push(BROKEN);
+  if (dbSize > 0.8 * USUAL_QUOTA) {
+    found.push({
+      id: "database-size",
+      level: "info",
+      what: `the database has ${Math.round(dbSize / 1_024 ** 2)} MB`,
+      why: "at --quota-backend-bytes (2 GB unless it was raised) no lock can be acquired any more",
+      fix: "turn on --auto-compaction-retention, defragment, or raise the quota",
+    });
+  }
+  if (members === 1) found.push(ALONE);
+  return found;
+}
+
+const UNREADABLE: Finding = {
+  id: "alarms-unknown",
+  level: "info",
+  what: "this user may not read the alarms of the cluster",
+  why: "whether it is full or corrupt is not known",
+  fix: "look with etcdctl alarm list",
+};
+
+const FULL: Finding = {
+  id: "nospace",
+  level: "danger",
+  what: "the alarm NOSPACE is on: the database is full",
+  why: "nothing can be acquired; what is held can be renewed and released",
+  fix: "compact and defragment, then etcdctl alarm disarm; turn on --auto-compaction-retention",
+};
+
+const BROKEN: Finding = {
+  id: "corrupt",
+  level: "danger",
+  what: "the alarm CORRUPT is on: members disagree about their data",
+  why: "two members may grant one key twice",
+  fix: "take the corrupt member out and let it join anew",
+};
+
+const ALONE: Finding = {
+  id: "one-member",
+  level: "info",
+  what: "the cluster has one member",
+  why: "while it is down nothing can be renewed, and leases end",
+  fix: "three members stand the loss of one, five the loss of two",
+};

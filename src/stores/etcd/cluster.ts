@@ -1,0 +1,298 @@
+// The port over @grpc/grpc-js. One connection at a time, to the member that answered first and knows a leader; when a call
+// fails in a way that speaks against its member, the connection is dropped and the members are asked anew.
+
+import type * as grpcModule from "@grpc/grpc-js";
+import type { ChannelCredentials, Metadata } from "@grpc/grpc-js";
+import type { System } from "../../core/system.ts";
+import { noMemberError } from "./errors.ts";
+import { firstOf } from "./first-of.ts";
+import { Lookout } from "./lookout.ts";
+import { GivenUp, Member, type Method } from "./member.ts";
+import * as m from "./messages.ts";
+import type { EtcdPort, Patience, ServerFacts, WatchStream } from "./port.ts";
+import type { Loose } from "./wire.ts";
+
+export type Grpc = Pick<typeof grpcModule, "Client" | "Metadata" | "credentials">;
+
+/** What gRPC's errors say. */
+interface Failure {
+  readonly code?: number;
+  readonly details?: string;
+}
+
+export interface ClusterOptions {
+  readonly endpoints: readonly string[];
+  readonly tls: {
+    readonly ca?: string | Buffer;
+    readonly cert?: string | Buffer;
+    readonly key?: string | Buffer;
+  } | null;
+  readonly user: { readonly name: string; readonly password: string } | null;
+}
+
+const KV = "/etcdserverpb.KV/";
+const LEASE = "/etcdserverpb.Lease/";
+const MAINTENANCE = "/etcdserverpb.Maintenance/";
+
+const METHODS = {
+  txn: { path: `${KV}Txn`, request: m.txn, answer: m.txnAnswer },
+  range: { path: `${KV}Range`, request: m.range, answer: m.rangeAnswer },
+  grant: { path: `${LEASE}LeaseGrant`, request: m.leaseGrant, answer: m.leaseAnswer },
+  revoke: { path: `${LEASE}LeaseRevoke`, request: m.leaseId, answer: m.nothing },
+  life: { path: `${LEASE}LeaseTimeToLive`, request: m.leaseId, answer: m.leaseLife },
+  status: { path: `${MAINTENANCE}Status`, request: m.nothing, answer: m.status },
+  alarms: { path: `${MAINTENANCE}Alarm`, request: m.nothing, answer: m.alarms },
+  members: { path: "/etcdserverpb.Cluster/MemberList", request: m.nothing, answer: m.members },
+  login: { path: "/etcdserverpb.Auth/Authenticate", request: m.credentials, answer: m.token },
+} as const;
+
+/** gRPC's codes that speak against the member which gave them. */
+const UNKNOWN = 2;
+const DEADLINE = 4;
+const INTERNAL = 13;
+const UNAVAILABLE = 14;
+const UNAUTHENTICATED = 16;
+const PERMISSION_DENIED = 7;
+const BAD_MEMBER: ReadonlySet<number> = new Set([UNKNOWN, DEADLINE, INTERNAL, UNAVAILABLE]);
+
+/** A connection of its own, no retries behind our back, pings no more often than a server allows by default. */
+const CHANNEL = {
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.enable_http_proxy": 0,
+  "grpc.enable_retries": 0,
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 3_000,
+  "grpc.max_receive_message_length": -1,
+};
+
+export class Cluster implements EtcdPort {
+  readonly #grpc: Grpc;
+  readonly #system: System;
+  readonly #options: ClusterOptions;
+  readonly #credentials: ChannelCredentials;
+  readonly #lookout: Lookout;
+  #current: Member | null = null;
+  #choosing: Promise<Member> | null = null;
+  #token: Promise<string> | null = null;
+  #metadata: Metadata;
+  #closed = false;
+
+  constructor(grpc: Grpc, options: ClusterOptions, system: System) {
+    this.#grpc = grpc;
+    this.#system = system;
+    this.#options = options;
+    const { tls } = options;
+    this.#credentials =
+      tls === null
+        ? grpc.credentials.createInsecure()
+        : grpc.credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert));
+    this.#metadata = this.#newMetadata(null);
+    this.#lookout = new Lookout(system, {
+      current: () => this.#current,
+      leaderOf: (member, io) => this.#leaderOf(member, io),
+      drop: (member) => this.#drop(member),
+    });
+  }
+
+  txn(txn: m.LooseTxn, io: Patience): Promise<m.TxnAnswer> {
+    return this.#ask(METHODS.txn, txn, io);
+  }
+
+  range(range: Loose<m.Range>, io: Patience): Promise<m.RangeAnswer> {
+    return this.#ask(METHODS.range, range, io);
+  }
+
+  async grantLease(id: number, seconds: number, io: Patience): Promise<number> {
+    const { ttl, error } = await this.#ask(METHODS.grant, { id, ttl: seconds }, io);
+    if (error !== "") throw new Error(error);
+    return ttl;
+  }
+
+  async keepAlive(id: number, io: Patience): Promise<number> {
+    const member = this.#current ?? (await this.#choose(io));
+    await this.#signedIn(member, io);
+    this.#lookout.watchOver();
+    try {
+      return await member.keepAlive(id, () => this.#metadata, io);
+    } catch (error) {
+      throw this.#judged(member, error);
+    }
+  }
+
+  async revokeLease(id: number, io: Patience): Promise<void> {
+    await this.#ask(METHODS.revoke, { id }, io);
+  }
+
+  leaseLife(id: number, io: Patience): Promise<m.LeaseLife> {
+    return this.#ask(METHODS.life, { id }, io);
+  }
+
+  async version(io: Patience): Promise<string> {
+    return (this.#current ?? (await this.#choose(io))).version;
+  }
+
+  async facts(io: Patience): Promise<ServerFacts> {
+    const allowed = <T>(asked: Promise<T>): Promise<T | null> =>
+      asked.catch((error: unknown) => {
+        if ((error as Failure).code === PERMISSION_DENIED) return null;
+        throw error;
+      });
+    const [{ version, dbSize }, alarms, members] = await Promise.all([
+      this.#ask(METHODS.status, {}, io),
+      allowed(this.#ask(METHODS.alarms, {}, io)),
+      allowed(this.#ask(METHODS.members, {}, io)),
+    ]);
+    return {
+      version,
+      dbSize,
+      alarms: alarms?.alarms.map(({ alarm }) => alarm) ?? null,
+      members: members?.members.length ?? null,
+    };
+  }
+
+  watch(hear: (answer: m.WatchAnswer) => void, ended: () => void): WatchStream {
+    const member = this.#current;
+    // Whoever watches has just asked something, so there is a member unless it failed in this very moment.
+    if (member === null) {
+      queueMicrotask(ended);
+      return { send: () => {}, close: () => {} };
+    }
+    return member.watch(this.#metadata, hear, ended);
+  }
+
+  rest(): void {
+    this.#current?.rest();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#current?.drop();
+    this.#current = null;
+  }
+
+  async #ask<Q, A>(method: Method<Q, A>, request: Loose<Q>, io: Patience): Promise<A> {
+    const member = this.#current ?? (await this.#choose(io));
+    await this.#signedIn(member, io);
+    this.#lookout.watchOver();
+    try {
+      return await member.call(method, request, this.#metadata, io);
+    } catch (error) {
+      if (!this.#signedOut(error)) throw this.#judged(member, error);
+    }
+    // Refused before it was looked at, because the token is old: once more with a new one.
+    await this.#signedIn(member, io);
+    try {
+      return await member.call(method, request, this.#metadata, io);
+    } catch (error) {
+      throw this.#judged(member, error);
+    }
+  }
+
+  /** What a failure says of its member. Gives the error itself. */
+  #judged(member: Member, error: unknown): unknown {
+    const { code = 0, details = "" } = error as Failure;
+    // A caller's patience may be shorter than a busy machine is quick, and a server's own words are no sign of its end.
+    if (error instanceof GivenUp || details.startsWith("etcdserver:")) void this.#lookout.question(member);
+    else if (BAD_MEMBER.has(code)) this.#drop(member);
+    return error;
+  }
+
+  /** Null when it does not say. */
+  async #leaderOf(member: Member, io: Patience): Promise<bigint | null> {
+    try {
+      return (await member.call(METHODS.status, {}, this.#newMetadata(null), io)).leader;
+    } catch {
+      return null;
+    }
+  }
+
+  #drop(member: Member): void {
+    if (this.#current === member) this.#current = null;
+    member.drop();
+  }
+
+  /** One member after the other is asked, the next one without waiting for long: a frozen one costs little. */
+  #choose(io: Patience): Promise<Member> {
+    this.#choosing ??= this.#race(io).finally(() => {
+      this.#choosing = null;
+    });
+    return this.#choosing;
+  }
+
+  async #race(io: Patience): Promise<Member> {
+    const { endpoints } = this.#options;
+    const over = new AbortController();
+    const giveUp = (): void => over.abort();
+    io.signal.addEventListener("abort", giveUp, { once: true });
+    // Clients begin with different members, so that they share the work.
+    const first = Math.floor(this.#system.random() * endpoints.length);
+    const members = endpoints.map((_one, at) =>
+      this.#connect(endpoints[(first + at) % endpoints.length] as string),
+    );
+    try {
+      const chosen = await firstOf(
+        members,
+        (member) => this.#greet(member, over),
+        this.#system,
+        over.signal,
+        (failures) => noMemberError(endpoints, failures),
+      );
+      if (this.#closed) throw new Error("the store is closed");
+      this.#current = chosen;
+      return chosen;
+    } finally {
+      io.signal.removeEventListener("abort", giveUp);
+      over.abort();
+      for (const member of members) if (member !== this.#current) member.drop();
+    }
+  }
+
+  async #greet(member: Member, io: Patience): Promise<Member> {
+    const { leader, version } = await member.call(METHODS.status, {}, this.#newMetadata(null), io);
+    if (leader === 0n) throw new Error(`${member.endpoint} knows no leader`);
+    member.leader = leader;
+    member.version = version;
+    return member;
+  }
+
+  #connect(endpoint: string): Member {
+    const client = new this.#grpc.Client(endpoint, this.#credentials, CHANNEL);
+    return new Member(endpoint, client, () => this.#system.monoMs());
+  }
+
+  /** Makes sure that there is a token, where there is a user. */
+  async #signedIn(member: Member, io: Patience): Promise<void> {
+    const { user } = this.#options;
+    if (user === null) return;
+    this.#token ??= member.call(METHODS.login, user, this.#newMetadata(null), io).then(({ token }) => {
+      this.#metadata = this.#newMetadata(token);
+      return token;
+    });
+    try {
+      await this.#token;
+    } catch (error) {
+      this.#token = null;
+      throw this.#judged(member, error);
+    }
+  }
+
+  #signedOut(error: unknown): boolean {
+    const { code, details = "" } = error as Failure;
+    const old = code === UNAUTHENTICATED || /revision of auth store is old|invalid auth token/.test(details);
+    if (old && this.#options.user !== null) this.#token = null;
+    return old && this.#options.user !== null;
+  }
+
+  /** With `hasleader` a member that knows no leader says so instead of waiting for one. */
+  #newMetadata(token: string | null): Metadata {
+    const metadata = new this.#grpc.Metadata();
+    metadata.set("hasleader", "true");
+    if (token !== null) metadata.set("token", token);
+    return metadata;
+  }
+}
+
+function bytes(value: string | Buffer | undefined): Buffer | null {
+  if (value === undefined) return null;
+  return typeof value === "string" ? Buffer.from(value) : value;
+}

@@ -1,0 +1,104 @@
+// How etcd and its client fail, told to people: what happened and what to do (P17). Never decides anything but whether a
+// call can have been carried out; the cause is kept.
+
+import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+
+interface Known {
+  readonly pattern: RegExp;
+  readonly say: string;
+  /** Default true: the same call may succeed later. */
+  readonly retryable?: boolean;
+}
+
+const KNOWN: readonly Known[] = [
+  {
+    pattern: /database space exceeded/,
+    say: "its database is full (NOSPACE): compact and defragment it, then disarm the alarm. What is held can still be renewed and released",
+  },
+  { pattern: /no leader|leader changed|not leader/i, say: "the cluster has no leader at the moment" },
+  {
+    pattern: /request timed out|timed out/,
+    say: "the cluster cannot agree at the moment: a majority of its members is needed",
+  },
+  { pattern: /corrupt/, say: "its data is corrupt (alarm CORRUPT): restore the member", retryable: false },
+  { pattern: /too many requests/, say: "it has too many requests waiting" },
+  {
+    pattern: /too many operations in txn/,
+    say: "these are too many keys for one transaction: take fewer at once, or raise --max-txn-ops",
+    retryable: false,
+  },
+  {
+    pattern: /authentication failed|invalid user ID or password/,
+    say: "the user name or the password is wrong",
+    retryable: false,
+  },
+  {
+    pattern: /user name is empty/,
+    say: "it asks for a user name and a password: etcd://user:password@host",
+    retryable: false,
+  },
+  {
+    pattern: /permission denied/,
+    say: "this user may not do that: it needs read and write on everything under NAMESPACE/",
+    retryable: false,
+  },
+  {
+    pattern: /authentication is not enabled/,
+    say: "a user was given, but authentication is off",
+    retryable: false,
+  },
+];
+
+const NOT_FOUND = 5;
+/** The server has looked at the call and refused it: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE, UNAUTHENTICATED. */
+const REFUSED: ReadonlySet<number> = new Set([3, NOT_FOUND, 7, 8, 9, 11, 16]);
+
+/** Whether the call has certainly changed nothing. */
+export function wasRefused(error: unknown): boolean {
+  return REFUSED.has((error as { code?: number } | null)?.code ?? -1);
+}
+
+export function leaseIsGone(error: unknown): boolean {
+  return (error as { code?: number } | null)?.code === NOT_FOUND && /lease not found/.test(detailOf(error));
+}
+
+export function isFull(error: unknown): boolean {
+  return /database space exceeded/.test(detailOf(error));
+}
+
+/** `doing` completes "etcd could not". */
+export function etcdError(error: unknown, doing: string, key?: string): LockError {
+  if (LockError.is(error)) return error;
+  const detail = detailOf(error);
+  const known = KNOWN.find(({ pattern }) => pattern.test(detail));
+  const why = known === undefined ? detail : `${known.say} (${detail})`;
+  return new StoreUnavailableError(`etcd could not ${doing}: ${why}`, {
+    key,
+    cause: error,
+    retryable: known?.retryable ?? true,
+  });
+}
+
+export function noMemberError(
+  endpoints: readonly string[],
+  failures: readonly unknown[],
+): StoreUnavailableError {
+  const reasons = [...new Set(failures.map(detailOf))].join("; ");
+  return new StoreUnavailableError(
+    `no member of etcd at ${endpoints.join(", ")} answers and knows a leader: ${reasons}`,
+    { cause: failures[0] },
+  );
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the etcd store is closed", { key, retryable: false });
+}
+
+export function noClientError(): UnsupportedError {
+  return new UnsupportedError("the etcd store needs a client: npm i @grpc/grpc-js");
+}
+
+function detailOf(error: unknown): string {
+  const { details, message } = (error ?? {}) as { details?: string; message?: string };
+  return (details || message || String(error)).split("\n")[0] as string;
+}

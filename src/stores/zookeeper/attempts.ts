@@ -1,0 +1,286 @@
+// One attempt: take a place in line, or find the one that was taken, and see whether it is our turn.
+//
+// 1. An id that has ended changes nothing. One that held under a session which is gone has lost its grant for ever.
+// 2. No place yet: make one, in one step for all keys (P9), and read the line behind it on the same connection. That the
+//    leader made the place proves that the session was alive then, which is what the grant's window counts on.
+// 3. A place whose making was never answered is searched for, by id and session, before another one is made (P8).
+// 4. A place from before, and nobody has told us of a change: ask the leader (sync), which also answers for the session, and
+//    see whether what stood in our way still does.
+// 5. A place from before, and something has left: read the line. If it is our turn the grant counts from the last send that
+//    the leader has answered for; only if that is long ago it is asked again first.
+// 6. Not our turn: watch what stands in the way. If that is gone by then, go on at 5.
+
+import type { AttemptAnswer, Io, Request } from "../../core/store.ts";
+import type { Claim, Place } from "./claims.ts";
+import { type Desk, orElse, quietly } from "./desk.ts";
+import { POLL_MS } from "./guarantees.ts";
+import type { Kept } from "./kept.ts";
+import { before, fits, type Line, otherLimit, readLine, toWatch } from "./line.ts";
+import type { Looks } from "./looks.ts";
+import type { Entry } from "./names.ts";
+import type { Places } from "./places.ts";
+import type { Link } from "./port.ts";
+import { FENCE_ROOM, fenceOf, readRecord } from "./record.ts";
+import { exists, getChildren, getData } from "./wire/ops.ts";
+
+type Answer = AttemptAnswer<null>;
+
+const ENDED: Answer = { ended: true };
+/** Each look further means that somebody before us has left meanwhile. */
+const LOOKS = 20;
+const SOON_MS = 10;
+/** Who holds is not read again within this time: core asks a second time as soon as it listens. */
+const JUST_LOOKED_MS = 500;
+/** A grant may have lost this share of its window when it is told. */
+const OLD_SHARE = 0.25;
+/** Core remembers eight sends. */
+const OLD_SENDS = 6;
+
+export class Attempts {
+  readonly #desk: Desk;
+  readonly #kept: Kept;
+  readonly #looks: Looks;
+  readonly #places: Places;
+  readonly #longestMs: () => number;
+
+  constructor(desk: Desk, places: Places, kept: Kept, looks: Looks, longestMs: () => number) {
+    this.#desk = desk;
+    this.#places = places;
+    this.#kept = kept;
+    this.#looks = looks;
+    this.#longestMs = longestMs;
+  }
+
+  async attempt(request: Request, io: Io): Promise<Answer> {
+    const { claims } = this.#desk;
+    if (this.#desk.hasEnded(request.id)) return ENDED;
+    const link = this.#desk.port.link ?? (await this.#desk.link(io));
+    await claims.get(request.id)?.making?.catch(() => {});
+    if (this.#desk.hasEnded(request.id)) return ENDED;
+    const claim = claims.get(request.id);
+    if (claim === undefined) return this.#first(link, request);
+    if (claim.session !== link.sessionId) {
+      claims.forget(claim);
+      return claim.granted ? this.#over(request) : this.#first(link, request);
+    }
+    if (claim.places.length > 0) return this.#again(link, claim, request);
+    return this.#made(
+      link,
+      claim,
+      request,
+      async () =>
+        (await this.#places.findAll(link, claim, request)) ?? (await this.#places.make(link, claim, request)),
+    );
+  }
+
+  async #first(link: Link, request: Request): Promise<Answer> {
+    // Who will not wait need not disturb the line: it looks first.
+    const refused = request.queue ? null : await this.#peek(link, request);
+    if (refused !== null) return refused;
+    const claim = this.#desk.claims.begin(request.id, link.sessionId);
+    return this.#made(link, claim, request, () => this.#places.make(link, claim, request));
+  }
+
+  /** Whatever made or found the places, the leader has answered for it. */
+  async #made(
+    link: Link,
+    claim: Claim,
+    request: Request,
+    make: () => Promise<string[][] | null>,
+  ): Promise<Answer> {
+    const atMs = this.#desk.system.monoMs();
+    const lists = await make();
+    claim.confirmed = { seq: request.seq, atMs };
+    return lists === null ? ENDED : this.#judge(link, claim, request, lists);
+  }
+
+  async #peek(link: Link, request: Request): Promise<Answer | null> {
+    const synced = this.#desk.sync(link);
+    const lists = await this.#desk.lists(link, request.keys);
+    await synced;
+    const { lines } = await this.#swept(link, request, lists);
+    const own: Entry = { ...request, keys: request.keys.length, name: "", session: "", seq: 0, kept: false };
+    for (const [at, { entries }] of lines.entries()) {
+      const limit = otherLimit(entries, own);
+      if (limit !== null) return { conflict: { key: request.keys[at] as string, limit } };
+    }
+    const blocked = lines.findIndex(({ entries }) => !fits(entries, own));
+    if (blocked === -1) return null;
+    this.#desk.end(request.id);
+    const holders = await this.#looks.holding(link, request.keys[blocked] as string, lines[blocked] as Line);
+    return { busy: { holders: holders.map(({ row }) => this.#looks.info(row)), againMs: POLL_MS } };
+  }
+
+  async #again(link: Link, claim: Claim, request: Request): Promise<Answer> {
+    if (!claim.granted && !claim.stirred && claim.watching.length > 0) {
+      const busy = await this.#glance(link, claim, request);
+      if (busy !== null) return busy;
+    }
+    const synced = quietly(this.#confirm(link, claim, request));
+    const own = Promise.all(claim.places.map(({ path }) => orElse(link.send(getData(path)), null)));
+    const lists = quietly(this.#desk.lists(link, request.keys));
+    const contents = await own;
+    if (contents.some((content) => content === null || readRecord(content.data).revoked !== undefined)) {
+      await this.#desk.leave(link, claim);
+      return this.#over(request);
+    }
+    await synced;
+    return this.#judge(link, claim, request, await lists);
+  }
+
+  /** Has the leader answer for the session, unless a grant can still count from the last time. */
+  async #confirm(link: Link, claim: Claim, request: Request): Promise<void> {
+    const { seq, atMs } = claim.confirmed;
+    const nowMs = this.#desk.system.monoMs();
+    const recent = nowMs - atMs < this.#validMs(request) * OLD_SHARE && request.seq - seq < OLD_SENDS;
+    if (recent && claim.stirred && !claim.granted) return;
+    await this.#desk.sync(link);
+    claim.confirmed = { seq: request.seq, atMs: nowMs };
+  }
+
+  #busy(claim: Claim, againMs: number): Answer {
+    return { busy: { holders: claim.holders.map(({ row }) => this.#looks.info(row)), againMs } };
+  }
+
+  #validMs(request: Request): number {
+    return Math.min(request.ttlMs, this.#longestMs());
+  }
+
+  /** Busy, if all that stood in our way still does: a heartbeat costs the same however long the line is. */
+  async #glance(link: Link, claim: Claim, request: Request): Promise<Answer | null> {
+    const atMs = this.#desk.system.monoMs();
+    const synced = this.#desk.sync(link);
+    const known = atMs - claim.lookedAtMs < JUST_LOOKED_MS;
+    const [there, holders] = await Promise.all([
+      Promise.all(claim.watching.map((path) => orElse(link.send(exists(path)), null))),
+      known ? claim.holders : this.#refreshed(link, claim),
+    ]);
+    await synced;
+    claim.confirmed = { seq: request.seq, atMs };
+    if (claim.stirred || there.includes(null) || holders === null) return null;
+    if (holders.some(({ row }) => row.entry.kept)) return null;
+    claim.holders = holders;
+    return this.#busy(claim, POLL_MS);
+  }
+
+  /** Those who held, as they are now, or null when one of them is gone. */
+  async #refreshed(link: Link, claim: Claim): Promise<Claim["holders"] | null> {
+    const contents = await Promise.all(
+      claim.holders.map(({ path }) => orElse(link.send(getData(path)), null)),
+    );
+    const holders = claim.holders.flatMap(({ path, row }, at) => {
+      const content = contents[at];
+      if (content === null || content === undefined) return [];
+      return { path, row: { entry: row.entry, stat: content.stat, record: readRecord(content.data) } };
+    });
+    return holders.length < claim.holders.length ? null : holders;
+  }
+
+  async #judge(link: Link, claim: Claim, request: Request, lists: string[][]): Promise<Answer> {
+    let names = lists;
+    for (let look = 1; ; look += 1) {
+      const { lines, keptMs } = await this.#swept(link, request, names);
+      const ahead = claim.places.map(({ entry }, at) => before(lines[at] as Line, entry.name));
+      if (ahead.includes(null)) return this.#over(request, claim);
+      const places = claim.places.map((place, at) => ({ place, ahead: ahead[at] as readonly Entry[] }));
+      const blocked = places.filter(({ place, ahead: some }) => !fits(some, place.entry));
+      if (blocked.length === 0) return this.#grant(link, claim, request);
+      const refused = await this.#refused(link, claim, request, blocked);
+      if (refused !== null) return refused;
+      const first = (blocked[0] as (typeof blocked)[number]).place.key;
+      const line = lines[request.keys.indexOf(first)] as Line;
+      const holding = quietly(this.#looks.holding(link, first, line));
+      const armed = await this.#arm(link, claim, blocked);
+      claim.holders = await holding;
+      claim.lookedAtMs = this.#desk.system.monoMs();
+      if (armed || look === LOOKS) return this.#busy(claim, armed ? Math.min(POLL_MS, keptMs) : SOON_MS);
+      names = await this.#desk.lists(link, request.keys);
+    }
+  }
+
+  /** Who may not wait, or says another limit than the first in line, leaves at once. */
+  async #refused(
+    link: Link,
+    claim: Claim,
+    request: Request,
+    blocked: readonly { readonly place: Place; readonly ahead: readonly Entry[] }[],
+  ): Promise<Answer | null> {
+    for (const { place, ahead } of blocked) {
+      const limit = otherLimit(ahead, place.entry);
+      if (limit === null) continue;
+      this.#desk.end(request.id);
+      await this.#desk.leave(link, claim);
+      return { conflict: { key: place.key, limit } };
+    }
+    if (request.queue) return null;
+    this.#desk.end(request.id);
+    await this.#desk.leave(link, claim);
+    return { busy: { againMs: POLL_MS } };
+  }
+
+  async #grant(link: Link, claim: Claim, request: Request): Promise<Answer> {
+    if (request.keepMs > 0 && !claim.kept) {
+      if (this.#desk.hasEnded(request.id)) return ENDED;
+      await this.#kept.keep(link, claim, request);
+    }
+    if (!claim.granted) claim.grantedAtMs = this.#desk.system.monoMs();
+    claim.granted = true;
+    claim.holders = [];
+    this.#desk.claims.watch(claim, []);
+    const alone = request.mode === "exclusive" && request.limit === 1;
+    return {
+      granted: {
+        fences: claim.places.map(({ czxid }) => fenceOf(czxid)),
+        fenceRoom: alone ? FENCE_ROOM : 0,
+        validMs: this.#validMs(request),
+        anchor: claim.confirmed.seq,
+        cookie: null,
+      },
+    };
+  }
+
+  /** Watches what stands in the way. False when some of it is gone already. */
+  async #arm(
+    link: Link,
+    claim: Claim,
+    blocked: readonly { readonly place: Place; readonly ahead: readonly Entry[] }[],
+  ): Promise<boolean> {
+    const paths = blocked.flatMap(({ place, ahead }) =>
+      toWatch(ahead, place.entry).map(({ name }) => `${this.#desk.paths.key(place.key)}/${name}`),
+    );
+    claim.stirred = false;
+    const fresh = paths.filter((path) => !claim.watching.includes(path));
+    this.#desk.claims.watch(claim, paths);
+    const there = await Promise.all(
+      fresh.map((path) => {
+        this.#desk.port.watch("child", path);
+        return orElse(link.send(getChildren(path, true)), null);
+      }),
+    );
+    return !there.includes(null) && !claim.stirred;
+  }
+
+  /** The lines without what was kept long enough, and how long what is kept stands in the way at the least. */
+  async #swept(
+    link: Link,
+    request: Request,
+    lists: readonly string[][],
+  ): Promise<{ readonly lines: readonly Line[]; readonly keptMs: number }> {
+    let keptMs = Number.POSITIVE_INFINITY;
+    const lines = request.keys.map((key, at) => readLine(lists[at] ?? [], key));
+    if (!lines.some(({ entries }) => entries.some(({ kept }) => kept))) return { lines, keptMs };
+    const swept = request.keys.map(async (key, at) => {
+      const line = await this.#kept.withoutOld(link, key, lines[at] as Line);
+      for (const entry of line.entries)
+        if (entry.kept) keptMs = Math.min(keptMs, await this.#kept.leftMs(link, key, entry));
+      return line;
+    });
+    return { lines: await Promise.all(swept), keptMs: Math.max(keptMs, 1) };
+  }
+
+  #over(request: Request, claim?: Claim): Answer {
+    if (claim !== undefined) this.#desk.claims.forget(claim);
+    this.#desk.end(request.id);
+    return ENDED;
+  }
+}

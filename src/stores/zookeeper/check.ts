@@ -1,0 +1,115 @@
+// Is this ensemble safe to lock on (P19)? What cannot be read is a finding, not a refusal: servers answer to words of four
+// letters only where they are told to.
+
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { Finding } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import type { Link } from "./port.ts";
+import type { Settings } from "./settings.ts";
+import type { Address } from "./wire/connection.ts";
+
+const ANSWER_MS = 1_000;
+const LARGEST_ANSWER = 65_536;
+/** A window of three fifths leaves room for so many ticks of a session. */
+const TICKS_PER_SESSION = 4;
+
+export async function findings(
+  link: Link,
+  settings: Settings,
+  timeoutMs: number,
+  system: System,
+): Promise<Finding[]> {
+  const ask = (word: string): Promise<string> => fourLetters(link.address, word, settings, system);
+  const [srvr, conf] = await Promise.all([ask("srvr"), ask("conf")]);
+  return [
+    ...negotiated(settings.sessionMs, timeoutMs),
+    ...openToAll(settings),
+    ...mode(srvr),
+    ...ticks(conf, timeoutMs),
+  ];
+}
+
+function negotiated(askedMs: number, timeoutMs: number): Finding[] {
+  if (askedMs === timeoutMs) return [];
+  return [
+    {
+      id: "session-timeout",
+      level: "info",
+      what: `a session timeout of ${askedMs} ms was asked for, and the server has agreed to ${timeoutMs} ms`,
+      why: "the locks of a process that died are free after the time that the server has agreed to",
+      fix: "ask for a time that the servers allow (minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks)",
+    },
+  ];
+}
+
+function openToAll({ digest }: Settings): Finding[] {
+  if (digest !== null) return [];
+  return [
+    {
+      id: "open-acl",
+      level: "info",
+      what: "the nodes of locks are open to everybody",
+      why: "whoever can reach the servers can take and end every lock",
+      fix: "give a user and a password: nodes are then made for that user alone",
+    },
+  ];
+}
+
+function mode(srvr: string): Finding[] {
+  const found = /^Mode: (\w+)$/m.exec(srvr)?.[1];
+  if (found === undefined) {
+    return [
+      {
+        id: "settings-unknown",
+        level: "info",
+        what: "the server does not say what it is (srvr)",
+        why: "whether it is one of an ensemble, and how long its ticks are, is not known",
+        fix: "add srvr and conf to 4lw.commands.whitelist, or make sure of an ensemble of three yourself",
+      },
+    ];
+  }
+  if (found !== "standalone") return [];
+  return [
+    {
+      id: "one-server",
+      level: "warning",
+      what: "this is one server, not an ensemble",
+      why: "while it is down nobody gets a lock, and what is held is lost",
+      fix: "run three servers or more",
+    },
+  ];
+}
+
+function ticks(conf: string, timeoutMs: number): Finding[] {
+  const tickMs = Number(/^tickTime=(\d+)$/m.exec(conf)?.[1] ?? 0);
+  if (tickMs * TICKS_PER_SESSION <= timeoutMs) return [];
+  return [
+    {
+      id: "short-session",
+      level: "warning",
+      what: `the session timeout of ${timeoutMs} ms is less than four ticks of ${tickMs} ms`,
+      why: "a holder's window leaves no room for a leader that is replaced at the worst moment",
+      fix: `use a session timeout of ${tickMs * TICKS_PER_SESSION} ms or more, or a shorter tickTime`,
+    },
+  ];
+}
+
+/** What the server says to one of its words, on a connection of its own; empty when it says nothing. */
+function fourLetters(address: Address, word: string, { tls }: Settings, system: System): Promise<string> {
+  return new Promise((resolve) => {
+    let said = "";
+    const socket = tls === null ? connectTcp(address) : connectTls({ ...tls, ...address });
+    const cancel = system.after(ANSWER_MS, () => socket.destroy());
+    socket.once(tls === null ? "connect" : "secureConnect", () => socket.write(word));
+    socket.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+      if (said.length > LARGEST_ANSWER) socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.once("close", () => {
+      cancel();
+      resolve(said);
+    });
+  });
+}

@@ -1,0 +1,108 @@
+// What this opened store knows of its own requests: their places in line, whether they were granted, and what they watch.
+// The server is the truth; this is only the way to find one's own nodes again without searching.
+
+import type { Entry } from "./names.ts";
+import type { PlaceRecord, Row } from "./record.ts";
+
+/** One node of ours. */
+export interface Place {
+  readonly key: string;
+  readonly path: string;
+  readonly entry: Entry;
+  readonly czxid: bigint;
+  /** As we last wrote or read it. */
+  record: PlaceRecord;
+  version: number;
+}
+
+export class Claim {
+  readonly id: string;
+  readonly session: bigint;
+  /** One per key, in the order of the request. Empty while nobody knows whether they were made. */
+  places: readonly Place[] = [];
+  /** Settles when the server has answered to the making of the places, or can no more. */
+  making: Promise<unknown> | null = null;
+  granted = false;
+  /** Monotonic ms. */
+  grantedAtMs = 0;
+  /** The key stays taken for its time even without us. */
+  kept = false;
+  /** Paths whose end may make it our turn. */
+  watching: readonly string[] = [];
+  /** One of them has ended. */
+  stirred = false;
+  /** The send that the leader last answered for, and when it left. A grant counts from it. */
+  confirmed: { readonly seq: number; readonly atMs: number } = { seq: 0, atMs: Number.NEGATIVE_INFINITY };
+  /** When we last read who holds. */
+  lookedAtMs: number = Number.NEGATIVE_INFINITY;
+  /** Who held when we last looked. */
+  holders: readonly { readonly path: string; readonly row: Row }[] = [];
+
+  constructor(id: string, session: bigint) {
+    this.id = id;
+    this.session = session;
+  }
+}
+
+export class Claims {
+  readonly #byId = new Map<string, Claim>();
+  /** Who waits for the end of a path. */
+  readonly #watchers = new Map<string, Set<Claim>>();
+  readonly #unwatch: (path: string) => void;
+
+  /** `unwatch`: nobody here wants to know of that path any more. */
+  constructor(unwatch: (path: string) => void) {
+    this.#unwatch = unwatch;
+  }
+
+  get(id: string): Claim | undefined {
+    return this.#byId.get(id);
+  }
+
+  begin(id: string, session: bigint): Claim {
+    const claim = new Claim(id, session);
+    this.#byId.set(id, claim);
+    return claim;
+  }
+
+  forget(claim: Claim): void {
+    this.watch(claim, []);
+    if (this.#byId.get(claim.id) === claim) this.#byId.delete(claim.id);
+  }
+
+  /** Replaces what the claim watches. */
+  watch(claim: Claim, paths: readonly string[]): void {
+    for (const path of claim.watching) {
+      if (paths.includes(path)) continue;
+      const watchers = this.#watchers.get(path);
+      watchers?.delete(claim);
+      if (watchers?.size !== 0) continue;
+      this.#watchers.delete(path);
+      this.#unwatch(path);
+    }
+    for (const path of paths) {
+      const watchers = this.#watchers.get(path) ?? new Set();
+      this.#watchers.set(path, watchers.add(claim));
+    }
+    claim.watching = paths;
+  }
+
+  /** The path has ended: those who waited for that have to look. */
+  ended(path: string): readonly Claim[] {
+    const woken = [...(this.#watchers.get(path) ?? [])];
+    this.#watchers.delete(path);
+    for (const claim of woken) {
+      claim.stirred = true;
+      claim.watching = claim.watching.filter((one) => one !== path);
+    }
+    return woken;
+  }
+
+  granted(): Claim[] {
+    return [...this.#byId.values()].filter((claim) => claim.granted);
+  }
+
+  all(): Claim[] {
+    return [...this.#byId.values()];
+  }
+}

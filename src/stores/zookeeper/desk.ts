@@ -1,0 +1,106 @@
+// What all parts of one opened store share: the session, the tree, who asks and who has ended, and the few steps that all need.
+
+import type { Io } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import { EndedIds } from "../shared/ended-ids.ts";
+import { type Claim, Claims } from "./claims.ts";
+import type { Paths } from "./names.ts";
+import type { Link, ZooKeeperPort } from "./port.ts";
+import { Code, isCode, ServerError } from "./wire/errors.ts";
+import { type Acl, create, Flags, getChildren, type MultiResult, remove, sync } from "./wire/ops.ts";
+
+/** A server's answer to "do this" in a failed multi: not this one, another one failed. */
+const NOT_THIS_ONE = -2;
+
+export class Desk {
+  readonly port: ZooKeeperPort;
+  readonly paths: Paths;
+  readonly acl: readonly Acl[];
+  readonly system: System;
+  readonly claims: Claims;
+  readonly #ended = new EndedIds();
+
+  constructor(port: ZooKeeperPort, paths: Paths, acl: readonly Acl[], system: System) {
+    this.port = port;
+    this.paths = paths;
+    this.acl = acl;
+    this.system = system;
+    this.claims = new Claims((path) => port.unwatch("child", path));
+  }
+
+  link(io: Pick<Io, "signal">): Link | Promise<Link> {
+    return this.port.link ?? this.port.ready(io.signal);
+  }
+
+  /** From now on an attempt with this id changes nothing (P8). Before anything is sent: what leaves later must know. */
+  end(id: string): void {
+    this.#ended.add(id, this.system.monoMs());
+  }
+
+  hasEnded(id: string): boolean {
+    return this.#ended.has(id);
+  }
+
+  /** Whatever is read on this link afterwards is not older than now, and the session was alive at the leader. */
+  sync(link: Link): Promise<unknown> {
+    return quietly(link.send(sync(this.paths.root)));
+  }
+
+  /** The names below the containers of keys; a key without one has none. */
+  lists(link: Link, keys: readonly string[]): Promise<string[][]> {
+    return Promise.all(keys.map((key) => orElse(link.send(getChildren(this.paths.key(key))), [])));
+  }
+
+  /** Makes what must be there before a node below `path` can be made. */
+  async ensure(link: Link, path: string): Promise<void> {
+    const data = Buffer.alloc(0);
+    const made = this.paths.parents(path).map((parent) =>
+      link
+        .send(create({ path: parent, data, acl: this.acl, flags: Flags.container }))
+        .catch((error: unknown) => {
+          // One above the chroot may not be ours to make; if it is missing the next one says so.
+          if (!isCode(error, Code.nodeExists, Code.noAuth)) throw error;
+        }),
+    );
+    await Promise.all(made);
+  }
+
+  /** Deletes the places of a claim until they are gone. False when one of them was gone before. */
+  async leave(link: Link, claim: Claim): Promise<boolean> {
+    const gone = await Promise.all(
+      claim.places.map(({ path }) =>
+        orElse(
+          link.send(remove(path)).then(() => true),
+          false,
+        ),
+      ),
+    );
+    this.claims.forget(claim);
+    return gone.every((was) => was);
+  }
+}
+
+/** For what is awaited later: its failure is met there, or was overtaken by another one. */
+export function quietly<T>(asked: Promise<T>): Promise<T> {
+  asked.catch(() => {});
+  return asked;
+}
+
+/** `none` where the node is not there. */
+export async function orElse<T, N>(asked: Promise<T>, none: N): Promise<T | N> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isCode(error, Code.noNode)) return none;
+    throw error;
+  }
+}
+
+/** The values of a multi, or its error. */
+export function valuesOf(results: readonly MultiResult[]): unknown[] {
+  for (const result of results) {
+    if ("error" in result && result.error !== 0 && result.error !== NOT_THIS_ONE)
+      throw new ServerError(result.error);
+  }
+  return results.map((result) => ("value" in result ? result.value : null));
+}

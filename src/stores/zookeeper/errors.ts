@@ -1,0 +1,45 @@
+// How ZooKeeper fails, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+
+import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import { Code, isCode, ServerError } from "./wire/errors.ts";
+
+interface Known {
+  readonly code: number;
+  readonly say: string;
+  readonly retryable: boolean;
+}
+
+const KNOWN: readonly Known[] = [
+  {
+    code: Code.noAuth,
+    say: "these credentials may not touch the nodes of the lock: all processes need the same user and password, and the right to create below the chroot",
+    retryable: false,
+  },
+  { code: Code.authFailed, say: "the server refuses the user name or the password", retryable: false },
+  { code: Code.sessionExpired, say: "the session has expired", retryable: true },
+  { code: Code.sessionMoved, say: "the session has moved to another server", retryable: true },
+  { code: Code.throttled, say: "the server is overloaded", retryable: true },
+];
+
+/** `doing` completes "ZooKeeper could not". */
+export function zookeeperError(error: unknown, doing: string, key?: string): LockError {
+  if (LockError.is(error)) return error;
+  if (isCode(error, Code.unimplemented)) {
+    return new UnsupportedError(`this ZooKeeper is too old: holdfast needs 3.5 or later`, {
+      key,
+      cause: error,
+    });
+  }
+  const detail = error instanceof Error ? error.message || error.name : String(error);
+  const known = error instanceof ServerError ? KNOWN.find(({ code }) => code === error.code) : undefined;
+  const why = known === undefined ? detail : `${known.say} (${detail})`;
+  return new StoreUnavailableError(`ZooKeeper could not ${doing}: ${why}`, {
+    key,
+    cause: error,
+    retryable: known?.retryable ?? true,
+  });
+}
+
+export function closedError(key?: string): StoreUnavailableError {
+  return new StoreUnavailableError("the zookeeper store is closed", { key, retryable: false });
+}

@@ -1,0 +1,26 @@
+// `holdfast/zookeeper`: locks on a ZooKeeper ensemble, with a wire client of our own. This file stays light: the rest of the
+// store is loaded when one is opened, never on import.
+
+import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
+import { zookeeperGuarantees } from "./guarantees.ts";
+import { readSettings, type ZooKeeperOptions } from "./settings.ts";
+
+export { zookeeperGuarantees } from "./guarantees.ts";
+export type { ZooKeeperOptions } from "./settings.ts";
+
+export function zookeeper(options: ZooKeeperOptions): Store {
+  const settings = readSettings(options);
+  return {
+    name: "zookeeper",
+    guarantees: zookeeperGuarantees(settings.sessionMs),
+    async open(env: StoreEnv): Promise<OpenStore> {
+      const { ZooKeeperOpenStore } = await import("./store.ts");
+      return ZooKeeperOpenStore.open(settings, env);
+    },
+  };
+}
+
+/** `zookeeper://...` or `zookeepers://...`. */
+export function zookeeperByUrl(url: string): Store {
+  return zookeeper({ url });
+}

@@ -1,0 +1,57 @@
+// How a request ends that did not succeed: the server said no, with a number, or nobody knows because the connection is gone.
+
+export const Code = {
+  unimplemented: -6,
+  noNode: -101,
+  noAuth: -102,
+  badVersion: -103,
+  nodeExists: -110,
+  sessionExpired: -112,
+  authFailed: -115,
+  sessionMoved: -118,
+  throttled: -127,
+} as const;
+
+const NAMES: ReadonlyMap<number, string> = new Map([
+  [-1, "SystemError"],
+  [-2, "RuntimeInconsistency"],
+  [-3, "DataInconsistency"],
+  [-4, "ConnectionLoss"],
+  [-5, "MarshallingError"],
+  [-6, "Unimplemented"],
+  [-7, "OperationTimeout"],
+  [-8, "BadArguments"],
+  [-101, "NoNode"],
+  [-102, "NoAuth"],
+  [-103, "BadVersion"],
+  [-108, "NoChildrenForEphemerals"],
+  [-110, "NodeExists"],
+  [-111, "NotEmpty"],
+  [-112, "SessionExpired"],
+  [-114, "InvalidACL"],
+  [-115, "AuthFailed"],
+  [-118, "SessionMoved"],
+  [-119, "NotReadOnly"],
+  [-125, "QuotaExceeded"],
+  [-127, "Throttled"],
+]);
+
+/** The server has answered, with an error. Nothing was changed. */
+export class ServerError extends Error {
+  override readonly name = "ServerError";
+  readonly code: number;
+
+  constructor(code: number) {
+    super(NAMES.get(code) ?? `error ${code}`);
+    this.code = code;
+  }
+}
+
+/** The connection is gone. What was asked on it may have happened or not. */
+export class ConnectionLost extends Error {
+  override readonly name = "ConnectionLost";
+}
+
+export function isCode(error: unknown, ...codes: readonly number[]): boolean {
+  return error instanceof ServerError && codes.includes(error.code);
+}
