@@ -1,0 +1,57 @@
+// What a guard is given: a lease, or its fence as a number. Guards are for exclusive leases (P4): of readers, and of holders of
+// permits, several are right at once, and the largest fence among them says nothing about the others.
+
+import type { Lease } from "../core/api.ts";
+import { InvalidArgumentError, StaleFenceError, UnsupportedError } from "../core/errors.ts";
+import { showKey } from "../core/key.ts";
+
+export type Fence = Lease | bigint;
+
+/** Fits a signed column of 64 bits. */
+const MAX_FENCE = 2n ** 63n - 1n;
+
+/** The number; of a lease of several keys the one of `key`. */
+export function fenceOf(fence: Fence, key?: string): bigint {
+  if (typeof fence === "bigint") return inRange(fence);
+  if (!isLease(fence)) {
+    throw new InvalidArgumentError("the fence of a guard is a lease or a bigint");
+  }
+  const limit = Number(fence.toJSON()["limit"] ?? 1);
+  if (fence.mode !== "exclusive" || limit > 1) {
+    const what = limit > 1 ? `one of ${limit} permits` : "shared";
+    throw new UnsupportedError(
+      `the lease of ${showKey(fence.key)} is ${what}, so others hold it rightly at the same time: a guard can only tell exclusive holders apart`,
+      { key: fence.key },
+    );
+  }
+  return key !== undefined && fence.keys.length > 1 ? fence.fenceOf(key) : fence.fence;
+}
+
+export function inRange(fence: bigint): bigint {
+  if (fence > 0n && fence <= MAX_FENCE) return fence;
+  throw new InvalidArgumentError(`${fence} is no fence: fences are above 0 and fit a signed 64-bit number`);
+}
+
+export function staleError(
+  what: string,
+  key: string | undefined,
+  fence: bigint,
+  seen: bigint,
+): StaleFenceError {
+  return new StaleFenceError(
+    `fence ${fence} came too late for ${what}, which has let through fence ${seen}: a later holder is at work. Stop, and touch nothing that the lock protects`,
+    { key, fence, seen },
+  );
+}
+
+/** By its shape: two copies of this package have two classes. */
+function isLease(value: unknown): value is Lease {
+  const lease = value as Partial<Lease> | null;
+  return (
+    typeof lease === "object" &&
+    lease !== null &&
+    typeof lease.toJSON === "function" &&
+    typeof lease.fenceOf === "function" &&
+    Array.isArray(lease.keys)
+  );
+}

@@ -1,0 +1,26 @@
+// `holdfast/fence`: guards that make the resource refuse a stale holder (P4). A lock alone cannot stop a process that pauses
+// between its check and its write; the resource can, by the fence.
+
+export type { Fence } from "./fence.ts";
+export { FenceGate } from "./gate.ts";
+export {
+  type Claim,
+  type ExpressRequest,
+  type ExpressResponse,
+  type FenceHandler,
+  fenceHeader,
+  FENCING_KEY,
+  FENCING_TOKEN,
+  type RequireFence,
+  requireFence,
+  type RequireFenceOptions,
+} from "./http.ts";
+export { type GuardKey, guardKey, type GuardKeyOptions, type RedisClient } from "./redis-key.ts";
+export {
+  type Dialect,
+  type GuardRow,
+  guardRow,
+  type GuardRowOptions,
+  type Statement,
+  type Transaction,
+} from "./sql-row.ts";
