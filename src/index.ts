@@ -1,7 +1,8 @@
 // The public surface. Re-exports only.
 
-export type { Key, Lease, Locks, OnceResult } from "./core/api.ts";
+export type { Key, Lease, Locks, OnceResult, TransactionLease, TransactionLocks } from "./core/api.ts";
 export { type Duration, duration } from "./core/duration.ts";
+export type { Election, Lead, Leader } from "./core/election.ts";
 export {
   DeadlockError,
   type DeadlockStep,
@@ -12,6 +13,7 @@ export {
   type LockErrorCode,
   LockLostError,
   LockTimeoutError,
+  MissingRowError,
   type NodeReason,
   QuorumError,
   StaleFenceError,
@@ -20,7 +22,8 @@ export {
   UnsupportedError,
 } from "./core/errors.ts";
 export type { EventMap, EventName, LeaseEvent } from "./core/events.ts";
-export type { AcquireOptions, AllowName, LocksOptions, OnceOptions } from "./core/options.ts";
+export { ALLOW_NAMES } from "./core/options.ts";
+export type { AcquireOptions, AllowName, ElectOptions, LocksOptions, OnceOptions } from "./core/options.ts";
 export type {
   Finding,
   Guarantees,

@@ -27,6 +27,7 @@ const BY_CODE: Readonly<Record<LockErrorCode, number>> = {
   ERR_LOCK_ABORTED: EXIT.busy,
   ERR_LOCK_LOST: EXIT.lost,
   ERR_FENCE_STALE: EXIT.lost,
+  ERR_FENCE_MISSING: EXIT.lost,
 };
 
 export function exitCodeOf(error: unknown): number {

@@ -2,7 +2,7 @@
 // ended early (SIGKILL, a little before the window ends): the child must be gone when the next holder starts.
 // What was sent is never taken back: a child that was told to stop did not do its work, whatever happens to the lease.
 
-import type { Lease, Locks } from "../index.ts";
+import type { Lease, LockLostError, Locks } from "../index.ts";
 import type { Child } from "./child.ts";
 import type { Watchdog } from "./watchdog.ts";
 import { time } from "./words.ts";
@@ -90,9 +90,8 @@ export class LossGuard {
       this.#cutShort = true;
       child.signal("SIGKILL");
     }
-    const { reason } = lease.signal.reason as { readonly reason?: string };
-    say(
-      `the lease was lost (${reason ?? "gone"}): COMMAND ${onLost === "warn" ? "runs on without it" : "was killed"}`,
-    );
+    const { reason = "gone", detail } = lease.signal.reason as Partial<LockLostError>;
+    const why = detail === undefined ? reason : `${reason}: ${detail}`;
+    say(`the lease was lost (${why}): COMMAND ${onLost === "warn" ? "runs on without it" : "was killed"}`);
   }
 }

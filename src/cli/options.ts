@@ -51,7 +51,12 @@ export function readExitCode(text: string): number {
   throw new InvalidArgumentError(`An exit code is a whole number from 0 to ${MAX_EXIT_CODE}.`);
 }
 
-/** For options that may be given more than once. */
+export function readFence(text: string): bigint {
+  if (/^\d{1,19}$/.test(text)) return BigInt(text);
+  throw new InvalidArgumentError("A fence is a whole number, as ls and inspect show it.");
+}
+
+/** For options that may be given more than once, or with commas. */
 export function collect(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text];
+  return [...before, ...text.split(",")];
 }

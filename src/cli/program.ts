@@ -4,6 +4,9 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
+import { readEnvironment } from "./environment.ts";
+import type { BenchFlags } from "./bench.ts";
+import type { DoctorFlags } from "./doctor.ts";
 import type { LsFlags } from "./ls.ts";
 import {
   addStoreOptions,
@@ -11,10 +14,13 @@ import {
   readCount,
   readDuration,
   readExitCode,
+  readFence,
   type StoreFlags,
 } from "./options.ts";
 import { complain } from "./output.ts";
+import type { RevokeFlags } from "./revoke.ts";
 import type { RunFlags } from "./run.ts";
+import type { WatchFlags } from "./watch.ts";
 
 const SHAPE = "holdfast run [options] KEY -- COMMAND [ARG...]";
 
@@ -27,6 +33,11 @@ Examples:
   holdfast run -n --at-least 50s tick -- ./job  cron on many hosts, one of them runs it
   holdfast ls                                   what is held, by whom, since when
   holdfast inspect nightly                      who holds it and who waits
+  holdfast watch                                the same, live
+  holdfast revoke nightly --reason "it hangs"   take it away from its holder
+  holdfast doctor --store redis://cache:6379    is this store safe to lock on?
+
+Every option may be an environment variable: --busy-code is HOLDFAST_BUSY_CODE (--label is HOLDFAST_RUN_LABEL).
 
 Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not found;
 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
@@ -48,7 +59,11 @@ export function makeProgram(ended: (exitCode: number) => void): Command {
   addRun(program, ended);
   addLs(program, ended);
   addInspect(program, ended);
-  return program;
+  addWatch(program, ended);
+  addRevoke(program, ended);
+  addDoctor(program, ended);
+  addBench(program, ended);
+  return program.hook("preAction", (_program, command) => readEnvironment(command, process.env));
 }
 
 function addRun(program: Command, ended: (exitCode: number) => void): void {
@@ -97,6 +112,43 @@ function addInspect(program: Command, ended: (exitCode: number) => void): void {
     .action(async (key: string, flags: StoreFlags) => {
       ended(await (await import("./inspect.ts")).inspect(key, flags));
     });
+}
+
+function addWatch(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(program.command("watch").usage("[options]").description("the same, live; lines when piped"))
+    .option("--prefix <text>", "only keys that start with this")
+    .option("--every <duration>", "how often to look (default 1s)", readDuration)
+    .option("--looks <n>", "end after so many looks", readCount)
+    .action(async (flags: WatchFlags) => ended(await (await import("./watch.ts")).watch(flags)));
+}
+
+function addRevoke(program: Command, ended: (exitCode: number) => void): void {
+  const revoke = program.command("revoke").usage("[options] KEY");
+  addStoreOptions(revoke.description("take KEY away from its holder, who is told"))
+    .argument("<key>")
+    .option("--reason <text>", "why; it must be said, and the holder is told")
+    .option("--fence <n>", "only the holder with this fence", readFence)
+    .option("--force", "free at once, without waiting for the holder to let go")
+    .option("--yes", "do not ask for the key once more")
+    .option("--label <text>", "who revokes, for the record (default host:pid)")
+    .action(async (key: string, flags: RevokeFlags) => {
+      ended(await (await import("./revoke.ts")).revoke(key, flags));
+    });
+}
+
+function addDoctor(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(program.command("doctor").usage("[options]").description("is this store safe to lock on?"))
+    .option("--ttl <duration>", "the ttl that will be used (default 30s)", readDuration)
+    .action(async (flags: DoctorFlags) => ended(await (await import("./doctor.ts")).doctor(flags)));
+}
+
+function addBench(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(
+    program.command("bench").usage("[options]").description("how fast is this store from here?"),
+  )
+    .option("--for <duration>", "each of three measurements (default 2s)", readDuration)
+    .option("--tasks <n>", "so many at once (default 16)", readCount)
+    .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
 }
 
 /** What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the wrong program. */

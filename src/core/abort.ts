@@ -25,8 +25,9 @@ class Fan {
   }
 }
 
-/** Calls `tell` when the signal aborts; returns what takes it off. */
+/** Calls `tell` when the signal aborts, soon if it has already; returns what takes it off. */
 export function onAbort(signal: AbortSignal, tell: () => void): () => void {
+  if (signal.aborted) return soon(tell);
   let fan = fans.get(signal);
   if (fan === undefined) {
     fan = new Fan(signal);
@@ -35,4 +36,14 @@ export function onAbort(signal: AbortSignal, tell: () => void): () => void {
   const own = fan;
   own.add(tell);
   return () => own.delete(tell);
+}
+
+function soon(tell: () => void): () => void {
+  let wanted = true;
+  queueMicrotask(() => {
+    if (wanted) tell();
+  });
+  return () => {
+    wanted = false;
+  };
 }

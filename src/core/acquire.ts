@@ -7,12 +7,12 @@
 // 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
 
 import { callTimeoutMs, type Caller } from "./call.ts";
-import { InvalidArgumentError, type LockError, StoreUnavailableError } from "./errors.ts";
+import { LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
-import { showKey } from "./key.ts";
 import type { Shape } from "./options.ts";
-import type { Busy, Grant, OpenStore, Request } from "./store.ts";
+import { limitConflict, makeRequest, newRequest, type TurnWish, unconfirmedError } from "./request.ts";
+import type { Busy, Grant, OpenStore, RenewAnswer, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 
 const FIRST_RETRY_MS = 20;
@@ -34,13 +34,6 @@ export interface TurnDeps {
   readonly holds: Holds;
 }
 
-export interface TurnWish {
-  readonly keys: readonly string[];
-  readonly shape: Shape;
-  readonly label: string;
-  readonly actor: string;
-}
-
 export class Turn {
   readonly shape: Shape;
   readonly #deps: TurnDeps;
@@ -49,12 +42,20 @@ export class Turn {
   #request: Request;
   readonly #sentAt: (Instant | undefined)[] = [];
   #state: "running" | "settled" = "running";
+  /** Nobody wants it any more: it must never run again. */
+  #stopped = false;
+  /** It has a grant that waits for its confirmation. */
+  #confirming = false;
   #unsubscribe: (() => void) | null = null;
   #pushed: Grant | null = null;
   #woken = false;
   #resume: (() => void) | null = null;
   #attempting = false;
+  /** The last answer was "busy". */
+  #isBusy = false;
   #failures = 0;
+  /** A grant was just given back: a first "busy" after it is its own trace, and hides no reason. */
+  #givenBack = false;
   #tries: (() => void)[] = [];
   #restarts = 0;
   /** The last answer, for errors: who holds it, or why the store could not be asked. */
@@ -72,12 +73,12 @@ export class Turn {
   /** `expectBusy`: this process holds the key itself, so subscribing first saves an attempt. */
   start(expectBusy: boolean): void {
     // The loop reports through the listener; it never rejects.
-    void this.#run(expectBusy);
+    void this.#run(expectBusy, 0);
   }
 
   /** Looks once more now. Resolves when the answer is in, whatever it is. */
   lastTry(): Promise<void> {
-    if (this.#state === "settled") return Promise.resolve();
+    if (this.#state === "settled" && !this.#confirming) return Promise.resolve();
     return new Promise((resolve) => {
       this.#tries.push(resolve);
       if (!this.#attempting) this.#wake();
@@ -86,16 +87,18 @@ export class Turn {
 
   /** Nobody wants it any more: the store is told to forget it, whatever is still under way. */
   stop(): void {
+    this.#stopped = true;
     if (this.#settle()) this.#deps.holds.abandonment.add(this.#request);
   }
 
-  async #run(expectBusy: boolean): Promise<void> {
+  async #run(expectBusy: boolean, afterMs: number): Promise<void> {
+    if (afterMs > 0) await this.#wait(afterMs);
     if (expectBusy) await this.#subscribe();
     while (this.#state === "running") {
       const againMs = await this.#attempt();
       this.#tried();
       if (this.#state !== "running" || againMs === null) continue;
-      if (this.#unsubscribe === null && this.#deps.store.subscribe !== undefined && this.#failures === 0) {
+      if (this.#unsubscribe === null && this.#deps.store.subscribe !== undefined && this.#isBusy) {
         await this.#subscribe();
         continue;
       }
@@ -114,18 +117,22 @@ export class Turn {
     const sentAt = holds.now();
     this.#sentAt[request.seq % SENDS_REMEMBERED] = sentAt;
     this.#attempting = true;
+    this.#isBusy = false;
     try {
       const answer = await caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
         store.attempt(request, io),
       );
       this.#failures = 0;
-      this.lastError = null;
       if (this.#state !== "running") return null;
+      if ("ended" in answer) return this.#startOver();
+      if ("unconfirmed" in answer) return this.#giveBack(unconfirmedError(request, answer.unconfirmed.why));
+      if (!this.#givenBack) this.lastError = null;
+      this.#givenBack = false;
       if ("granted" in answer) return this.#take(answer.granted) ? null : 0;
       if ("conflict" in answer) return this.#conflict(answer.conflict);
-      if ("ended" in answer) return this.#startOver();
       if (this.lastBusy === null) this.#listener.busy();
       this.lastBusy = answer.busy;
+      this.#isBusy = true;
       return answer.busy.againMs;
     } catch (error) {
       return this.#failed(error as LockError);
@@ -148,19 +155,31 @@ export class Turn {
   /** A push that replicas have not acknowledged becomes a grant by its first renewal. */
   async #confirm(hold: Hold): Promise<void> {
     const { holds } = this.#deps;
-    try {
-      const answer = await holds.renewal.now(hold, hold.ttlMs);
-      if (answer.state === "renewed" && !hold.ended) return this.#listener.granted(hold);
-    } catch (error) {
-      this.lastError = error as LockError;
-    }
-    if (!hold.ended) {
+    this.#confirming = true;
+    const answer = await holds.renewal
+      .now(hold, hold.ttlMs)
+      .catch((cause: unknown): RenewAnswer => ({ state: "unknown", cause }));
+    this.#confirming = false;
+    if (answer.state === "renewed" && !hold.ended) {
+      this.#listener.granted(hold);
+    } else {
       holds.end(hold);
-      holds.abandonment.add(hold.request);
+      const cause = answer.state === "unknown" ? answer.cause : null;
+      const againMs = this.#giveBack(LockError.is(cause) ? cause : this.lastError);
+      if (!this.#stopped) {
+        this.#state = "running";
+        void this.#run(false, againMs);
+      }
     }
-    this.#state = "running";
-    this.#startOver();
-    this.start(false);
+    this.#tried();
+  }
+
+  /** What was granted is not safe to use: the store is told until it knows, and a fresh id tries again. */
+  #giveBack(why: LockError | null): number {
+    this.lastError = why;
+    this.#givenBack = true;
+    this.#deps.holds.abandonment.add(this.#request);
+    return this.#startOver() ?? FIRST_RETRY_MS;
   }
 
   #takePush(): void {
@@ -238,6 +257,7 @@ export class Turn {
   }
 
   #tried(): void {
+    if (this.#confirming) return;
     const tries = this.#tries;
     this.#tries = [];
     for (const resolve of tries) resolve();
@@ -252,44 +272,4 @@ export class Turn {
     this.#resume?.();
     return true;
   }
-}
-
-/** One attempt that leaves no place in line. Null when busy; `busy` then says who holds it. */
-export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hold: Hold } | { busy: Busy }> {
-  const request = makeRequest(wish, deps.system.randomId(), 1, false);
-  const sentAt = deps.holds.now();
-  try {
-    const answer = await deps.caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
-      deps.store.attempt(request, io),
-    );
-    if ("busy" in answer) return answer;
-    if ("conflict" in answer) throw limitConflict(answer.conflict, wish.shape);
-    const hold = "granted" in answer ? deps.holds.begin(request, wish.shape, answer.granted, sentAt) : null;
-    if (hold !== null) return { hold };
-    throw new StoreUnavailableError(
-      `the store's answer about ${showKey(request.keys[0] as string)} came too late`,
-    );
-  } catch (error) {
-    // Whether it was granted is unknown: it is not held (P8), and the store is told until it knows that too.
-    deps.holds.abandonment.add(request);
-    throw error;
-  }
-}
-
-function newRequest(system: System, wish: TurnWish): Request {
-  return makeRequest(wish, system.randomId(), 0, true);
-}
-
-/** Written out: this runs for every attempt, and copying an object by spreading it took a tenth of a local acquire. */
-function makeRequest(wish: TurnWish, id: string, seq: number, queue: boolean): Request {
-  const { mode, permits, limit, ttlMs, graceMs, keepMs } = wish.shape;
-  const { keys, label, actor } = wish;
-  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue };
-}
-
-function limitConflict(conflict: { readonly key: string; readonly limit: number }, shape: Shape): LockError {
-  return new InvalidArgumentError(
-    `${showKey(conflict.key)} is in use with limit ${conflict.limit}, this call says limit ${shape.limit}: all users of a key must agree`,
-    { key: conflict.key },
-  );
 }

@@ -22,8 +22,9 @@ export class Alarm<Entry extends object> {
     if (dueMs < this.#armedForMs) this.#arm(dueMs);
   }
 
-  delete(entry: Entry): void {
-    this.#dueMs.delete(entry);
+  /** Whether it was still to come. */
+  delete(entry: Entry): boolean {
+    return this.#dueMs.delete(entry);
   }
 
   /** All entries due no later than `dueMs`; they are taken out. */

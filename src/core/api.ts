@@ -2,7 +2,9 @@
 
 import type { EventMap, EventName } from "./events.ts";
 import type { Duration } from "./duration.ts";
-import type { AcquireOptions, OnceOptions } from "./options.ts";
+import type { Election, Lead } from "./election.ts";
+
+import type { AcquireOptions, ElectOptions, OnceOptions } from "./options.ts";
 import type { Finding, Guarantees, LockInfo, Mode } from "./store.ts";
 
 export type Key = string | readonly string[];
@@ -36,6 +38,21 @@ export interface Lease extends AsyncDisposable {
   toJSON(): Record<string, unknown>;
 }
 
+/** A lock of a transaction: it ends with the commit or rollback, so there is nothing to renew, to lose or to release. */
+export type TransactionLease = Pick<
+  Lease,
+  "key" | "keys" | "label" | "mode" | "fence" | "fenceOf" | "toJSON"
+>;
+
+/** The same calls inside the caller's own transaction. */
+export interface TransactionLocks {
+  acquire(key: Key, options?: AcquireOptions): Promise<TransactionLease>;
+  tryAcquire(key: Key, options?: AcquireOptions): Promise<TransactionLease | null>;
+  /** Acquires and runs `fn`; the lock stays until the transaction ends. */
+  using<T>(key: Key, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
+  using<T>(key: Key, options: AcquireOptions, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
+}
+
 export interface Locks extends AsyncDisposable {
   /** Waits up to `wait`; several keys are all taken or none. */
   acquire(key: Key, options?: AcquireOptions): Promise<Lease>;
@@ -46,6 +63,9 @@ export interface Locks extends AsyncDisposable {
   using<T>(key: Key, options: AcquireOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
   /** Runs `fn` on one of many replicas and keeps the key taken for at least `atLeast`. */
   once<T>(key: Key, options: OnceOptions, fn: (lease: Lease) => T | Promise<T>): Promise<OnceResult<T>>;
+  /** Campaigns until closed and calls `lead` each time this process becomes leader; without `lead` it only observes. */
+  elect(name: string, lead?: Lead): Election;
+  elect(name: string, options: ElectOptions, lead?: Lead): Election;
   /** Holders and waiters, or null when free. */
   inspect(key: string): Promise<LockInfo | null>;
   list(options?: { readonly prefix?: string; readonly limit?: number }): AsyncIterable<LockInfo>;
@@ -55,6 +75,8 @@ export interface Locks extends AsyncDisposable {
     options: { readonly fence?: bigint; readonly reason: string; readonly force?: boolean },
   ): Promise<boolean>;
   check(): Promise<readonly Finding[]>;
+  /** SQL stores: locks that are taken in the caller's transaction and end with it. */
+  inTransaction(tx: unknown): TransactionLocks;
   on<E extends EventName>(event: E, listener: (event: EventMap[E]) => void): () => void;
   readonly guarantees: Guarantees;
   close(): Promise<void>;

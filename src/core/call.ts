@@ -19,24 +19,28 @@ export class Caller {
   constructor(system: System) {
     this.#system = system;
     this.#deadlines = new Alarm<Call>(system, (due) => {
-      for (const call of due) call.giveUp();
+      for (const call of due) {
+        system.pending(-1);
+        call.giveUp();
+      }
     });
   }
 
-  /** Runs one call. Rejects with a LockError only: what a store throws otherwise is wrapped, the cause kept. */
+  /** Runs one call, for which the process stays alive. Rejects with a LockError only: what a store throws otherwise is wrapped, the cause kept. */
   call<T>(what: string, key: string | undefined, timeoutMs: number, run: (io: Io) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call = new Call(this.#system, what, key, timeoutMs, reject);
       const nowMs = this.#system.monoMs();
       this.#deadlines.set(call, nowMs + timeoutMs);
+      this.#system.pending(1);
       const breath = this.#breathe(nowMs);
       (breath === null ? run(call) : breath.then(() => run(call))).then(
         (value) => {
-          this.#deadlines.delete(call);
+          this.#settled(call);
           resolve(value);
         },
         (error: unknown) => {
-          this.#deadlines.delete(call);
+          this.#settled(call);
           reject(named(error, what, key));
         },
       );
@@ -46,6 +50,11 @@ export class Caller {
   /** The surroundings of a call that its caller ends by itself, such as a listing that is read step by step. */
   io(what: string, timeoutMs: number): Io {
     return new Call(this.#system, what, undefined, timeoutMs, () => {});
+  }
+
+  /** Of a call that was given up before, nobody hears any more. */
+  #settled(call: Call): void {
+    if (this.#deadlines.delete(call)) this.#system.pending(-1);
   }
 
   /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
@@ -59,6 +68,7 @@ export class Caller {
   }
 
   stop(): void {
+    for (const _call of this.#deadlines.take(Number.POSITIVE_INFINITY)) this.#system.pending(-1);
     this.#deadlines.stop();
   }
 }

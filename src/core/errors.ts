@@ -12,6 +12,7 @@ export type LockErrorCode =
   | "ERR_STORE_UNAVAILABLE"
   | "ERR_STORE_UNSAFE"
   | "ERR_FENCE_STALE"
+  | "ERR_FENCE_MISSING"
   | "ERR_LOCK_UNSUPPORTED"
   | "ERR_LOCK_ARGUMENT";
 
@@ -52,18 +53,31 @@ export interface HolderSummary {
   readonly heldMs: number;
 }
 
+/** What one of several nodes said. */
+export interface NodeReason {
+  readonly node: string;
+  readonly reason: string;
+}
+
 /** Busy: not acquired within `wait`. */
 export class LockTimeoutError extends LockError {
   readonly waitedMs: number;
   readonly holders: readonly HolderSummary[];
+  /** Empty unless the store has several nodes. */
+  readonly nodes: readonly NodeReason[];
 
   constructor(
     message: string,
-    options: LockErrorOptions & { waitedMs: number; holders: readonly HolderSummary[] },
+    options: LockErrorOptions & {
+      waitedMs: number;
+      holders: readonly HolderSummary[];
+      nodes?: readonly NodeReason[];
+    },
   ) {
     super("ERR_LOCK_TIMEOUT", message, { retryable: true, ...options });
     this.waitedMs = options.waitedMs;
     this.holders = options.holders;
+    this.nodes = options.nodes ?? [];
   }
 }
 
@@ -78,13 +92,19 @@ export class LockAbortedError extends LockError {
 export class LockLostError extends LockError {
   readonly reason: string;
   readonly fence: string | undefined;
+  /** More of the reason, such as the words of the operator who revoked it. */
+  readonly detail: string | undefined;
   /** What the callback of `using` returned although the lease was lost. */
   result: unknown = undefined;
 
-  constructor(message: string, options: LockErrorOptions & { reason: string; fence?: string | undefined }) {
+  constructor(
+    message: string,
+    options: LockErrorOptions & { reason: string; fence?: string; detail?: string | undefined },
+  ) {
     super("ERR_LOCK_LOST", message, options);
     this.reason = options.reason;
     this.fence = options.fence;
+    this.detail = options.detail;
   }
 }
 
@@ -103,11 +123,6 @@ export class DeadlockError extends LockError {
     super("ERR_LOCK_DEADLOCK", message, options);
     this.cycle = options.cycle;
   }
-}
-
-export interface NodeReason {
-  readonly node: string;
-  readonly reason: string;
 }
 
 /** No majority of nodes agreed. */
@@ -148,6 +163,13 @@ export class StaleFenceError extends LockError {
     super("ERR_FENCE_STALE", message, options);
     this.fence = options.fence;
     this.seen = options.seen;
+  }
+}
+
+/** A guard finds nothing that it could guard. */
+export class MissingRowError extends LockError {
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super("ERR_FENCE_MISSING", message, options);
   }
 }
 

@@ -1,8 +1,9 @@
 // Listeners. A throwing listener cannot hurt a lock, and a lock that nobody listens to pays nothing.
 
-import { InvalidArgumentError } from "./errors.ts";
-import type { LossReason } from "./store.ts";
+import { type DeadlockStep, InvalidArgumentError } from "./errors.ts";
+import type { LossReason, StoreNotice } from "./store.ts";
 import type { System } from "./system.ts";
+import { pointChannels } from "./tracing.ts";
 
 /** Everything plain: fences are decimal strings, ids never appear. */
 export interface LeaseEvent {
@@ -26,7 +27,16 @@ export interface EventMap {
     readonly force: boolean;
     readonly by: string;
   };
-  readonly deadlock: { readonly key: string; readonly label: string };
+  /** A task of this process was refused because it was in a circle. */
+  readonly deadlock: {
+    readonly key: string;
+    readonly keys: readonly string[];
+    readonly label: string;
+    readonly waitedMs: number;
+    readonly cycle: readonly DeadlockStep[];
+  };
+  /** A node of the store does not take part: it may have forgotten what it knew. */
+  readonly quarantine: StoreNotice;
 }
 
 export type EventName = keyof EventMap;
@@ -40,6 +50,7 @@ const NAMES: readonly EventName[] = [
   "released",
   "revoked",
   "deadlock",
+  "quarantine",
 ];
 
 export class Events {
@@ -72,9 +83,13 @@ export class Events {
   /** The event is made only when somebody listens. */
   emit<E extends EventName>(name: E, make: () => EventMap[E]): void {
     const listeners = this.#listeners.get(name);
-    if (listeners === undefined) return;
+    const point = pointChannels[name];
+    const heard = point?.hasSubscribers === true;
+    if (listeners === undefined && !heard) return;
     const event = make();
-    for (const listener of [...listeners]) {
+    // A subscriber that throws is told to the process by node itself, later.
+    if (heard) point.publish(event);
+    for (const listener of listeners === undefined ? [] : [...listeners]) {
       try {
         (listener as (event: EventMap[E]) => void)(event);
       } catch (error) {

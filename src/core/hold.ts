@@ -10,6 +10,8 @@ import { type Clock, remainingMs, type Window } from "./window.ts";
 /** Told when a hold finds out by itself that it is over. */
 export interface HoldKeeper {
   readonly clock: Clock;
+  /** The longest window that the store can give. */
+  readonly longestMs: number;
   now(): Instant;
   lost(hold: Hold, reason: LossReason, detail?: string): void;
 }
@@ -38,7 +40,9 @@ export class Hold {
   lease: HeldLease | null = null;
   /** Where it may be handed on. */
   line: HoldLine | null = null;
-  ttlMs: number;
+  #ttlMs: number;
+  /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
+  #dueUntilMs: number;
   /** The grant counts from a heartbeat and is short, or must be confirmed: to be renewed before anything else. */
   readonly provisional: boolean;
   readonly confirm: boolean;
@@ -55,8 +59,9 @@ export class Hold {
     this.#room = grant.fenceRoom;
     this.#window = { since: sentAt, validMs: grant.validMs };
     this.grantedAtMs = keeper.now().monoMs;
-    this.ttlMs = shape.ttlMs;
-    this.provisional = grant.validMs < shape.ttlMs;
+    this.#ttlMs = shape.ttlMs;
+    this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
+    this.provisional = grant.validMs < this.termMs;
     this.confirm = grant.confirm === true;
   }
 
@@ -68,11 +73,38 @@ export class Hold {
     return this.#ended;
   }
 
+  get ttlMs(): number {
+    return this.#ttlMs;
+  }
+
+  /** How long a window gets at the most: the ttl, or less where the store gives less at a time. */
+  get termMs(): number {
+    return Math.min(this.#ttlMs, this.#keeper.longestMs);
+  }
+
+  /** What the store still owes, even to a holder that does not renew: a short grant's full ttl, or the rest of one that it gives by and by. */
+  owedMs(nowMs: number): number {
+    if (this.termMs === this.#ttlMs) return this.#window.validMs < this.#ttlMs ? this.#ttlMs : 0;
+    const windowEndMs = this.#window.since.monoMs + this.#window.validMs;
+    return this.#dueUntilMs > windowEndMs + 1 ? Math.max(0, this.#dueUntilMs - nowMs) : 0;
+  }
+
+  /** The lease was extended: from that send it lasts so long. */
+  extended(sentAt: Instant, ttlMs: number): void {
+    this.#ttlMs = ttlMs;
+    this.#dueUntilMs = sentAt.monoMs + ttlMs;
+  }
+
   /** The fences in use, in the order of `request.keys`. */
   get fences(): readonly bigint[] {
     if (this.#passed === 0) return this.#firstFences;
     const passed = BigInt(this.#passed);
     return this.#firstFences.map((fence) => fence + passed);
+  }
+
+  /** Whether its fence is no longer the one that the store granted. */
+  get wasPassed(): boolean {
+    return this.#passed > 0;
   }
 
   /** At most one hand-off, and one more for each microsecond: by the clock alone a store knows which fences a vanished holder may have used. */

@@ -14,6 +14,7 @@ import { type Clock, remainingMs } from "./window.ts";
 
 export class Holds implements HoldKeeper {
   readonly clock: Clock;
+  readonly longestMs: number;
   readonly renewal: Renewal;
   readonly abandonment: Abandonment;
   readonly #system: System;
@@ -25,6 +26,7 @@ export class Holds implements HoldKeeper {
 
   constructor(store: OpenStore, caller: Caller, system: System, events: Events, onEnd: (hold: Hold) => void) {
     this.clock = store.guarantees.clock;
+    this.longestMs = store.guarantees.longestMs ?? Number.POSITIVE_INFINITY;
     this.#system = system;
     this.#events = events;
     this.#onEnd = onEnd;

@@ -2,28 +2,35 @@
 // caller asked for and comes here; nothing here reads an option or a URL.
 
 import type { Actor } from "./actor.ts";
-import { attemptOnce } from "./acquire.ts";
 import { Alarm } from "./alarm.ts";
 import { type Caller, callTimeoutMs } from "./call.ts";
+import { type DeadlockPlace, Detector } from "./deadlock.ts";
 import type { Duration } from "./duration.ts";
-import { LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
+import { type DeadlockError, LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { Hold } from "./hold.ts";
 import { Holds } from "./holds.ts";
+import type { JoinedLease } from "./joined.ts";
 import { showKey } from "./key.ts";
 import { HeldLease, type LeaseKeeper } from "./lease.ts";
 import { Line, type LineDeps, type Waited } from "./line.ts";
 import { acquireEach, tryEach } from "./multi.ts";
-import { readTtl, type Wish } from "./options.ts";
+import { Notes } from "./notes.ts";
+import { type Defaults, readTtl, type Wish } from "./options.ts";
 import { timeoutError } from "./refusals.ts";
-import type { HolderInfo, OpenStore } from "./store.ts";
+import { attemptOnce } from "./single-attempt.ts";
+import type { Busy, OpenStore } from "./store.ts";
 import type { System } from "./system.ts";
 import { Task } from "./task.ts";
+import { acquiring, type AcquireTrace, type ReleaseTrace, releasing, traced } from "./tracing.ts";
 
 /** How long `close` waits for a store that does not answer. */
 const CLOSE_MS = 2_000;
 
-export class Keeper implements LeaseKeeper, LineDeps {
+/** For how long leases are handed on, and when a wait looks for circles. */
+export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
+
+export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   readonly store: OpenStore;
   readonly system: System;
   readonly caller: Caller;
@@ -31,21 +38,47 @@ export class Keeper implements LeaseKeeper, LineDeps {
   readonly handoffMs: number;
   readonly deadlines: Alarm<Task>;
   readonly #events: Events;
+  readonly #notes: Notes;
+  readonly #detector: Detector;
+  readonly #deadlockMs: number | null;
   readonly #lines = new Map<string, Line>();
 
-  constructor(store: OpenStore, caller: Caller, system: System, events: Events, handoffMs: number) {
+  constructor(store: OpenStore, caller: Caller, system: System, events: Events, patience: Patience) {
     this.store = store;
     this.system = system;
     this.#events = events;
-    this.handoffMs = handoffMs;
+    this.handoffMs = patience.handoffMs;
+    this.#deadlockMs = patience.deadlockMs;
     this.caller = caller;
     this.deadlines = new Alarm<Task>(system, (due) => {
       for (const task of due) task.expire();
     });
     this.holds = new Holds(store, this.caller, system, events, (hold) => this.#ended(hold));
+    this.#notes = new Notes(store, caller, system, this.holds.renewal);
+    this.#detector = Detector.of(system);
+    this.#detector.open(this);
+    store.onNotice?.((notice) => events.emit("quarantine", () => notice));
   }
 
   acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
+    const run = (): Promise<HeldLease> => this.#acquire(keys, wish, actor, sinceMs);
+    return traced(acquiring, () => acquireTrace(keys, wish), run);
+  }
+
+  tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
+    const run = (): Promise<HeldLease | null> => this.#tryAcquire(keys, wish, actor);
+    return traced(acquiring, () => acquireTrace(keys, { ...wish, waitMs: 0 }), run);
+  }
+
+  release(lease: HeldLease): Promise<boolean> {
+    return traced(
+      releasing,
+      () => releaseTrace(lease),
+      () => this.#release(lease),
+    );
+  }
+
+  #acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     if (keys.length === 1 || this.store.guarantees.kinds.includes("multi")) {
       return this.#acquireLine(keys, wish, actor, sinceMs);
     }
@@ -53,7 +86,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
     return acquireEach(keys, one).then((leases) => this.#join(leases, wish, actor));
   }
 
-  async tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
+  async #tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
     if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
       const leases = await tryEach(keys, async (key) => {
         const answer = await this.#once([key], wish, actor);
@@ -65,8 +98,8 @@ export class Keeper implements LeaseKeeper, LineDeps {
     return answer instanceof HeldLease ? answer : null;
   }
 
-  async release(lease: HeldLease): Promise<boolean> {
-    if (!lease.held) return false;
+  async #release(lease: HeldLease): Promise<boolean> {
+    if (lease.sectionMs === 0) return false;
     lease.markReleased();
     const heldMs = this.system.monoMs() - lease.grantedAtMs;
     const hold = lease.holds[0] as Hold;
@@ -80,7 +113,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   async extend(lease: HeldLease, ttl: Duration | undefined): Promise<void> {
-    lease.assertHeld();
+    if (lease.sectionMs === 0) lease.assertHeld();
     await Promise.all(
       lease.holds.map(async (hold) => {
         const answer = await this.holds.renewal.now(hold, ttl === undefined ? hold.ttlMs : readTtl(ttl));
@@ -91,11 +124,11 @@ export class Keeper implements LeaseKeeper, LineDeps {
         });
       }),
     );
-    lease.assertHeld();
+    if (lease.sectionMs === 0) lease.assertHeld();
   }
 
   async verify(lease: HeldLease): Promise<boolean> {
-    if (!lease.held) return false;
+    if (lease.sectionMs === 0) return false;
     const owned = await Promise.all(
       lease.holds.map((hold) =>
         this.caller.call("verification", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
@@ -106,16 +139,17 @@ export class Keeper implements LeaseKeeper, LineDeps {
     lease.holds.forEach((hold, i) => {
       if (!owned[i]) this.holds.lost(hold, "gone");
     });
-    return lease.held;
+    return lease.sectionMs > 0;
   }
 
   async close(): Promise<void> {
     for (const line of [...this.#lines.values()]) line.close();
     const leases = new Set(this.holds.all().flatMap((hold) => hold.lease ?? []));
-    await Promise.allSettled([...leases].map((lease) => lease.release()));
+    await Promise.allSettled([...leases].map((lease) => lease.releaseForAll()));
     await this.holds.abandonment.settled(CLOSE_MS);
     this.holds.stop();
     this.deadlines.stop();
+    this.#detector.close(this);
     // A store that cannot even close is left to itself: there is nothing more to give back.
     await this.caller.call("close", undefined, CLOSE_MS, () => this.store.close()).catch(() => {});
   }
@@ -138,6 +172,26 @@ export class Keeper implements LeaseKeeper, LineDeps {
     this.holds.abandonment.add(hold.request);
   }
 
+  held(): readonly Hold[] {
+    return this.holds.all();
+  }
+
+  note(hold: Hold, note: string | null): Promise<void> {
+    return this.#notes.set(hold, note);
+  }
+
+  deadlock(task: Task, { cycle }: DeadlockError): void {
+    const waitedMs = this.system.monoMs() - task.sinceMs;
+    const { keys, wish } = task;
+    this.#events.emit("deadlock", () => ({
+      key: keys[0] as string,
+      keys,
+      label: wish.label,
+      waitedMs,
+      cycle,
+    }));
+  }
+
   waiting(task: Task): void {
     this.#events.emit("waiting", () => ({
       key: task.keys[0] as string,
@@ -152,7 +206,10 @@ export class Keeper implements LeaseKeeper, LineDeps {
 
   #acquireLine(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     if (wish.waitMs === 0) return this.#acquireNow(keys, wish, actor, sinceMs);
-    return this.#line(keys).enter(new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs));
+    const task = new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs);
+    const entered = this.#line(keys).enter(task);
+    if (this.#deadlockMs !== null && task.pending) this.#detector.waits(task, this, this.#deadlockMs);
+    return entered;
   }
 
   async #acquireNow(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
@@ -162,13 +219,13 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   /** One attempt: a lease, or who holds it. */
-  async #once(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | readonly HolderInfo[]> {
+  async #once(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | Pick<Busy, "holders">> {
     const line = this.#line(keys);
-    if (line.busyFor(wish)) return line.ownHolders();
+    if (line.busyFor(wish)) return { holders: line.ownHolders() };
     const sinceMs = this.system.monoMs();
     try {
       const answer = await attemptOnce(this, { keys, shape: wish, label: wish.label, actor: actor.name });
-      if ("busy" in answer) return answer.busy.holders ?? [];
+      if ("busy" in answer) return answer.busy;
       return this.#line(keys).adopt(answer.hold, { wish, actor, sinceMs });
     } finally {
       line.forgetIfIdle();
@@ -208,6 +265,7 @@ export class Keeper implements LeaseKeeper, LineDeps {
   }
 
   #ended(hold: Hold): void {
+    this.#notes.forget(hold);
     hold.line?.ended(hold);
   }
 
@@ -223,8 +281,17 @@ export class Keeper implements LeaseKeeper, LineDeps {
 }
 
 /** The error of a lease that ended while its callback ran, carrying what the callback returned. */
-export function lostWith(lease: HeldLease, result: unknown): LockLostError | null {
+export function lostWith(lease: HeldLease | JoinedLease, result: unknown): LockLostError | null {
   if (lease.held || lease.lost === null) return null;
   lease.lost.result = result;
   return lease.lost;
+}
+
+function acquireTrace(keys: readonly string[], { label, mode, limit, waitMs }: Wish): AcquireTrace {
+  return { key: keys[0] as string, keys, label, mode, limit, waitMs };
+}
+
+function releaseTrace(lease: HeldLease): ReleaseTrace {
+  const { key, keys, label, fence } = lease.toEvent();
+  return { key, keys, label, fence };
 }

@@ -4,17 +4,20 @@
 import type { Actor } from "./actor.ts";
 import type { Lease } from "./api.ts";
 import type { Duration } from "./duration.ts";
-import { InvalidArgumentError, LockLostError } from "./errors.ts";
+import { InvalidArgumentError, type LockError, LockLostError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { Wish } from "./options.ts";
 import type { LossReason, Mode } from "./store.ts";
+import { printedAsJson } from "./printing.ts";
 
 /** What a lease needs done. */
 export interface LeaseKeeper {
   release(lease: HeldLease): Promise<boolean>;
   extend(lease: HeldLease, ttl: Duration | undefined): Promise<void>;
   verify(lease: HeldLease): Promise<boolean>;
+  /** Says in the record what its holder waits for; null clears it. */
+  note(hold: Hold, note: string | null): Promise<void>;
 }
 
 const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
@@ -41,6 +44,10 @@ export class HeldLease implements Lease {
   #lost: LockLostError | null = null;
   #controller: AbortController | null = null;
   #release: Promise<boolean> | null = null;
+  /** Re-entries that have not let go. */
+  #joined = 0;
+  /** Its own holder has let go while a re-entry was inside. */
+  #letGo = false;
 
   constructor(owner: LeaseKeeper, holds: readonly Hold[], wish: Wish, actor: Actor, nowMs: number) {
     this.owner = owner;
@@ -87,6 +94,15 @@ export class HeldLease implements Lease {
   }
 
   get remaining(): number {
+    return this.#letGo ? 0 : this.sectionMs;
+  }
+
+  get sections(): readonly HeldLease[] {
+    return [this];
+  }
+
+  /** ms for which the keys are certainly held, by this handle or by a re-entry that has outlasted it. */
+  get sectionMs(): number {
     if (this.#state !== "held") return 0;
     if (this.holds.length === 1) return (this.holds[0] as Hold).remaining();
     return Math.min(...this.holds.map((hold) => hold.remaining()));
@@ -100,6 +116,11 @@ export class HeldLease implements Lease {
     return this.#controller.signal;
   }
 
+  /** Aborts the signal although the lease is held: whoever works under it is to stop. */
+  tell(reason: LockError): void {
+    if (!this.signal.aborted) this.#controller?.abort(reason);
+  }
+
   /** Set once the lease was lost. */
   get lost(): LockLostError | null {
     return this.#lost;
@@ -107,7 +128,12 @@ export class HeldLease implements Lease {
 
   assertHeld(): void {
     if (this.held) return;
-    throw this.#lost ?? this.#lossError("gone", "it was released");
+    throw this.#lost ?? this.overError();
+  }
+
+  /** For a handle that was let go of. */
+  overError(): LockLostError {
+    return this.#lossError("gone", "it was released");
   }
 
   verify(): Promise<boolean> {
@@ -119,8 +145,32 @@ export class HeldLease implements Lease {
   }
 
   release(): Promise<boolean> {
-    this.#release ??= this.owner.release(this);
+    this.#release ??= this.#joined === 0 ? this.owner.release(this) : this.#leaveOthersInside();
     return this.#release;
+  }
+
+  /** As `release`, whoever is still inside. */
+  releaseForAll(): Promise<boolean> {
+    this.#joined = 0;
+    return this.#letGo ? this.owner.release(this) : this.release();
+  }
+
+  /** One more handle of the same actor; the key goes back when the last one has let go. */
+  join(): void {
+    this.#joined += 1;
+  }
+
+  leave(): Promise<boolean> {
+    this.#joined -= 1;
+    if (this.#joined === 0 && this.#letGo) return this.owner.release(this);
+    return Promise.resolve(this.sectionMs > 0);
+  }
+
+  #leaveOthersInside(): Promise<boolean> {
+    const { held } = this;
+    this.#letGo = true;
+    this.actor.delete(this);
+    return Promise.resolve(held);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -157,19 +207,19 @@ export class HeldLease implements Lease {
   markLost(reason: LossReason, detail: string | undefined): boolean {
     if (this.#state !== "held") return false;
     this.#state = "lost";
-    this.#lost = this.#lossError(
-      reason,
-      detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`,
-    );
+    const why = detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`;
+    this.#lost = this.#lossError(reason, why, detail);
     this.actor.delete(this);
     this.#controller?.abort(this.#lost);
     return true;
   }
 
-  #lossError(reason: LossReason, why: string): LockLostError {
+  #lossError(reason: LossReason, why: string, detail?: string): LockLostError {
     return new LockLostError(
       `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
-      { key: this.key, reason, fence: String(this.#fences[0]) },
+      { key: this.key, reason, fence: String(this.#fences[0]), detail },
     );
   }
 }
+
+printedAsJson(HeldLease);

@@ -6,13 +6,13 @@
 import { Turn, type TurnDeps } from "./acquire.ts";
 import type { Actor } from "./actor.ts";
 import type { Alarm } from "./alarm.ts";
-import { LockAbortedError, type LockError, StoreUnavailableError } from "./errors.ts";
+import { LockAbortedError, type LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import { sameShape, type Wish } from "./options.ts";
-import { timeoutError } from "./refusals.ts";
-import type { HolderInfo } from "./store.ts";
+import { timeoutError, unaskedError } from "./refusals.ts";
+import type { Busy, HolderInfo } from "./store.ts";
 import { type Task, type TaskLine, TaskQueue } from "./task.ts";
 
 /** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
@@ -130,7 +130,7 @@ export class Line implements TaskLine {
       // One that was extended is longer than the next task asked for.
       hold.ttlMs === task.wish.ttlMs &&
       this.#sliceLeftMs(hold) > 0 &&
-      hold.remaining() >= hold.ttlMs * FRESH_SHARE
+      hold.remaining() >= hold.termMs * FRESH_SHARE
     );
   }
 
@@ -248,13 +248,11 @@ export class Line implements TaskLine {
     const waitedMs = Math.round(this.#deps.system.monoMs() - task.sinceMs);
     const turn = this.#turn;
     if (turn !== null && turn.lastError !== null) {
-      return new StoreUnavailableError(
-        `${this.#names()} was not acquired within ${waitedMs} ms because the store could not be asked: ${turn.lastError.message}`,
-        { key: this.keys[0], cause: turn.lastError },
-      );
+      return unaskedError(this.keys, waitedMs, turn.lastError);
     }
-    const holders = turn?.lastBusy?.holders ?? this.ownHolders();
-    return timeoutError(this.keys, waitedMs, holders, this.#tasks.size);
+    const busy: Partial<Busy> = turn?.lastBusy ?? {};
+    const holders = busy.holders ?? this.ownHolders();
+    return timeoutError(this.keys, waitedMs, { ...busy, holders }, this.#tasks.size);
   }
 
   ownHolders(): HolderInfo[] {

@@ -1,35 +1,39 @@
 // The entry: checks what the caller asks for, finds out who asks, opens the store on first use, and hands over to the keeper.
 
+import { onAbort } from "./abort.ts";
 import { Actor } from "./actor.ts";
-import type { Key, Lease, Locks, OnceResult } from "./api.ts";
+import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
 import { Caller } from "./call.ts";
-import {
-  DeadlockError,
-  InvalidArgumentError,
-  LockAbortedError,
-  LockTimeoutError,
-  StaleFenceError,
-} from "./errors.ts";
+import { type Election, type Lead, RunningElection } from "./election.ts";
+import { InvalidArgumentError, LockAbortedError, LockTimeoutError, StaleFenceError } from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
+import { JoinedLease } from "./joined.ts";
 import { Keeper, lostWith } from "./keeper.ts";
 import { canonicalKeys, checkKey, showKey } from "./key.ts";
 import { HeldLease } from "./lease.ts";
+import { listed, readListOptions, readRevokeOptions } from "./looking.ts";
 import {
   type AcquireOptions,
   type Defaults,
+  type ElectOptions,
   type OnceOptions,
   readAcquireOptions,
+  readElectOptions,
   readPositive,
-  refuseUnknown,
   type Wish,
 } from "./options.ts";
-import { abortedError } from "./refusals.ts";
-import type { Finding, Guarantees, Io, LockInfo, Store } from "./store.ts";
+import { entry } from "./reentry.ts";
+import { abortedError, orAborted } from "./refusals.ts";
+import type { Finding, Guarantees, Io, LockInfo, OpenStore, Store } from "./store.ts";
 import type { System } from "./system.ts";
+import { InTransaction } from "./transaction.ts";
+import { forPeople } from "./waits.ts";
 
 /** Calls that no lease waits for: looking, listing, checking, revoking. */
 const LOOK_MS = 5_000;
+
+type Handle = HeldLease | JoinedLease;
 
 export class HoldfastLocks implements Locks {
   readonly #store: Store;
@@ -37,6 +41,7 @@ export class HoldfastLocks implements Locks {
   readonly #defaults: Defaults;
   readonly #events: Events;
   readonly #caller: Caller;
+  readonly #elections = new Set<RunningElection>();
   #opening: Promise<Keeper> | null = null;
   #keeper: Keeper | null = null;
   #closed: Promise<void> | null = null;
@@ -54,17 +59,23 @@ export class HoldfastLocks implements Locks {
   }
 
   async acquire(key: Key, options: AcquireOptions = {}): Promise<Lease> {
-    return this.#acquire(canonicalKeys(key), readAcquireOptions(options, this.#defaults));
+    const wish = readAcquireOptions(options, this.#defaults);
+    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish) ?? this.#newActor(null));
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions(options, this.#defaults);
-    const actor = this.#actor(wish);
+    const actor = this.#actor(wish) ?? this.#newActor(null);
     this.#refuse(keys, wish);
-    const keeper = this.#keeper ?? (await this.#open());
-    if (actor.holding(keeper, keys) !== null) return null;
-    return keeper.tryAcquire(keys, wish, actor);
+    const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+    // A store may promise less once its server is known.
+    this.#refuse(keys, wish);
+    const own = entry(ownSections(actor, keeper), keys, wish);
+    if (own instanceof Error) return null;
+    return own === null
+      ? keeper.tryAcquire(keys, wish, actor)
+      : new JoinedLease(own, keys, wish.label, actor);
   }
 
   async using<T>(
@@ -75,8 +86,8 @@ export class HoldfastLocks implements Locks {
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
-    const lease = await this.#acquire(canonicalKeys(key), readAcquireOptions(options, this.#defaults));
-    return this.#run(lease, fn);
+    const wish = readAcquireOptions(options, this.#defaults);
+    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#newActor(this.#actor(wish))), fn);
   }
 
   async once<T>(
@@ -90,9 +101,9 @@ export class HoldfastLocks implements Locks {
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions({ wait: 0, ...rest }, this.#defaults, keepMs);
-    let lease: HeldLease;
+    let lease: Handle;
     try {
-      lease = await this.#acquire(keys, wish);
+      lease = await this.#acquire(keys, wish, this.#newActor(this.#actor(wish)));
     } catch (error) {
       if (error instanceof LockTimeoutError) return { ran: false };
       throw error;
@@ -100,20 +111,39 @@ export class HoldfastLocks implements Locks {
     return { ran: true, result: await this.#run(lease, fn) };
   }
 
+  elect(name: string, optionsOrLead: ElectOptions | Lead = {}, maybeLead?: Lead): Election {
+    const [options, lead] =
+      typeof optionsOrLead === "function" ? [{}, optionsOrLead] : [optionsOrLead, maybeLead];
+    const wish = readElectOptions(options, this.#defaults);
+    const keys = [checkKey(name)];
+    this.#refuse(keys, wish);
+    const election: RunningElection = new RunningElection(name, lead ?? null, {
+      system: this.#system,
+      guarantees: () => this.guarantees,
+      // Its own actor: a campaign outlives the scope in which it was begun.
+      acquire: async (signal) =>
+        (await this.#acquire(keys, { ...wish, signal }, this.#newActor(null))) as HeldLease,
+      leader: async () => (await this.inspect(name))?.holders.find((holder) => !holder.kept) ?? null,
+      ended: () => {
+        off();
+        this.#elections.delete(election);
+      },
+    });
+    this.#elections.add(election);
+    const off = wish.signal === null ? () => {} : onAbort(wish.signal, () => election.stop());
+    return election;
+  }
+
   async inspect(key: string): Promise<LockInfo | null> {
     checkKey(key);
-    return this.#look("inspection", key, (keeper, io) => keeper.store.inspect(key, io));
+    const info = await this.#look("inspection", key, (keeper, io) => keeper.store.inspect(key, io));
+    return info === null ? null : forPeople(info);
   }
 
   async *list(options: { readonly prefix?: string; readonly limit?: number } = {}): AsyncIterable<LockInfo> {
-    refuseUnknown("list", options, ["prefix", "limit"]);
-    const { prefix = "", limit = Number.POSITIVE_INFINITY } = options;
-    if (typeof prefix !== "string") throw new InvalidArgumentError("prefix of list is not a string");
-    if (typeof limit !== "number" || !(limit >= 0))
-      throw new InvalidArgumentError("limit of list is not a count");
-    this.#refuseClosed();
-    const keeper = this.#keeper ?? (await this.#open());
-    yield* keeper.store.list({ prefix, limit }, this.#caller.io("list", LOOK_MS));
+    const wish = readListOptions(options);
+    const keeper = await this.#opened();
+    yield* listed(keeper.store, this.#caller, wish, LOOK_MS);
   }
 
   async revoke(
@@ -121,14 +151,8 @@ export class HoldfastLocks implements Locks {
     options: { readonly fence?: bigint; readonly reason: string; readonly force?: boolean },
   ): Promise<boolean> {
     checkKey(key);
-    refuseUnknown("revoke", options, ["fence", "reason", "force"]);
-    const { fence, reason, force = false } = options;
-    if (typeof reason !== "string" || reason === "") {
-      throw new InvalidArgumentError("revoke needs a reason: the holder and the audit event show it");
-    }
-    if (fence !== undefined && typeof fence !== "bigint")
-      throw new InvalidArgumentError("fence of revoke is a bigint");
-    const wish = { reason, force, ...(fence === undefined ? {} : { fence }) };
+    const wish = readRevokeOptions(options);
+    const { fence, reason, force } = wish;
     const answer = await this.#look("revocation", key, (keeper, io) => keeper.store.revoke(key, wish, io));
     if (answer === "free") return false;
     if (answer === "other-fence") throw await this.#otherFence(key, fence as bigint);
@@ -138,6 +162,13 @@ export class HoldfastLocks implements Locks {
 
   async check(): Promise<readonly Finding[]> {
     return this.#look("check", undefined, (keeper, io) => keeper.store.check(io));
+  }
+
+  inTransaction(tx: unknown): TransactionLocks {
+    const { name } = this.#store;
+    const [caller, system, defaults] = [this.#caller, this.#system, this.#defaults];
+    const open = (): Promise<OpenStore> => this.#opened().then((keeper) => keeper.store);
+    return new InTransaction(tx, { name, caller, system, defaults, open });
   }
 
   on<E extends EventName>(event: E, listener: (event: EventMap[E]) => void): () => void {
@@ -154,24 +185,28 @@ export class HoldfastLocks implements Locks {
   }
 
   async #close(): Promise<void> {
+    for (const election of [...this.#elections]) election.stop();
     // A store that could not be opened has nothing to give back.
     const keeper = this.#keeper ?? (await this.#opening?.catch(() => null));
     await keeper?.close();
     this.#caller.stop();
   }
 
-  async #acquire(keys: readonly string[], wish: Wish): Promise<HeldLease> {
+  async #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
     const sinceMs = this.#system.monoMs();
-    const actor = this.#actor(wish);
     this.#refuse(keys, wish);
-    const keeper = this.#keeper ?? (await this.#open());
-    const own = actor.holding(keeper, keys);
-    if (own !== null) throw selfDeadlock(own, keys, wish);
-    return keeper.acquire(keys, wish, actor, sinceMs);
+    const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+    // A store may promise less once its server is known.
+    this.#refuse(keys, wish);
+    const own = entry(ownSections(actor, keeper), keys, wish);
+    if (own instanceof Error) throw own;
+    return own === null
+      ? keeper.acquire(keys, wish, actor, sinceMs)
+      : new JoinedLease(own, keys, wish.label, actor);
   }
 
   /** Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor its error. */
-  async #run<T>(lease: HeldLease, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
+  async #run<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     try {
       const result = await lease.actor.run(() => fn(lease));
       const lost = lostWith(lease, result);
@@ -182,13 +217,15 @@ export class HoldfastLocks implements Locks {
     }
   }
 
-  #actor(wish: Wish): Actor {
-    if (wish.within !== null) {
-      if (!(wish.within instanceof HeldLease))
-        throw new InvalidArgumentError("within is not a lease of this package");
-      return wish.within.actor;
-    }
-    return Actor.current() ?? new Actor(this.#system.processLabel);
+  /** The scope that a call belongs to, if there is one. */
+  #actor({ within }: Wish): Actor | null {
+    if (within === null) return Actor.current();
+    if (within instanceof HeldLease || within instanceof JoinedLease) return within.actor.live;
+    throw new InvalidArgumentError("within is not a lease of this package");
+  }
+
+  #newActor(outer: Actor | null): Actor {
+    return new Actor(this.#system.processLabel, outer);
   }
 
   #refuse(keys: readonly string[], wish: Wish): void {
@@ -214,12 +251,17 @@ export class HoldfastLocks implements Locks {
     return this.#opening;
   }
 
+  async #opened(): Promise<Keeper> {
+    this.#refuseClosed();
+    return this.#keeper ?? (await this.#open());
+  }
+
   async #openOnce(): Promise<Keeper> {
-    const { namespace, allow, handoffMs } = this.#defaults;
+    const { namespace, allow } = this.#defaults;
     const opened = this.#store.open({ namespace, allow, system: this.#system });
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);
-      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, handoffMs);
+      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, this.#defaults);
       return this.#keeper;
     } catch (error) {
       // A store that opens after everybody has given up on it must not stay open.
@@ -233,8 +275,7 @@ export class HoldfastLocks implements Locks {
     key: string | undefined,
     run: (keeper: Keeper, io: Io) => Promise<T>,
   ): Promise<T> {
-    this.#refuseClosed();
-    const keeper = this.#keeper ?? (await this.#open());
+    const keeper = await this.#opened();
     return this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io));
   }
 
@@ -248,10 +289,7 @@ export class HoldfastLocks implements Locks {
   }
 }
 
-function selfDeadlock(own: HeldLease, keys: readonly string[], wish: Wish): DeadlockError {
-  const key = own.keys.find((one) => keys.includes(one)) as string;
-  return new DeadlockError(
-    `${showKey(key)} is already held by this very actor (${own.label}), so waiting for it would never end. Use the lease that is held, or acquire outside of its scope`,
-    { key, cycle: [{ label: wish.label, holds: key, waitsFor: key }] },
-  );
+/** Keys of different stores have nothing to do with each other. */
+function ownSections(actor: Actor, keeper: Keeper): HeldLease[] {
+  return actor.sections().filter((section) => section.owner === keeper);
 }

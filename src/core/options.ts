@@ -21,6 +21,8 @@ export interface AcquireOptions {
   readonly renew?: boolean;
   /** Renewal stops after this; the lease then ends. */
   readonly maxHold?: Duration;
+  /** The same actor may take it again, counted, with the same fence. Default false: it is refused with DeadlockError. */
+  readonly reentrant?: boolean;
   /** A lease whose actor this call belongs to. Implied inside the callback of `using` and `once`. */
   readonly within?: Lease;
   /** Cancels the wait. */
@@ -34,6 +36,17 @@ export interface OnceOptions extends AcquireOptions {
   readonly atLeast: Duration;
 }
 
+export interface ElectOptions {
+  /** Length of the lease, renewed while leading: so long after the death of a leader the next one comes. Default "30s". */
+  readonly ttl?: Duration;
+  /** A term lasts no longer than this. */
+  readonly maxHold?: Duration;
+  /** Closes the election. */
+  readonly signal?: AbortSignal;
+  /** Who leads, for people. Default host:pid. */
+  readonly label?: string;
+}
+
 export interface LocksOptions {
   readonly ttl?: Duration;
   readonly wait?: Duration;
@@ -44,12 +57,21 @@ export interface LocksOptions {
   readonly grace?: Duration;
   /** For how long after the store's grant a lease may pass from task to task of this process. Default "10ms"; 0 = never. */
   readonly handoff?: Duration;
+  /** Wait that long before looking for a circle of actors that wait for each other. Default "500ms"; false = never. */
+  readonly deadlock?: Duration | false;
   /** Unsafe settings of a store accepted by name. */
   readonly allow?: readonly AllowName[];
 }
 
 export type AllowName = "eviction" | "few-nodes" | "fresh-nodes" | "pooler" | "old-etcd";
-const ALLOW_NAMES: readonly AllowName[] = ["eviction", "few-nodes", "fresh-nodes", "pooler", "old-etcd"];
+/** Every unsafe setting that can be accepted by name. */
+export const ALLOW_NAMES: readonly AllowName[] = [
+  "eviction",
+  "few-nodes",
+  "fresh-nodes",
+  "pooler",
+  "old-etcd",
+];
 
 export const MIN_TTL_MS = 50;
 export const MAX_TTL_MS: number = 7 * 24 * 3_600_000;
@@ -64,6 +86,8 @@ export interface Defaults {
   readonly namespace: string;
   readonly graceMs: number | null;
   readonly handoffMs: number;
+  /** null: never look for circles. */
+  readonly deadlockMs: number | null;
   readonly allow: readonly AllowName[];
 }
 
@@ -84,10 +108,11 @@ export interface Wish extends Shape {
   readonly maxHoldMs: number;
   readonly signal: AbortSignal | null;
   readonly label: string;
+  readonly reentrant: boolean;
   readonly within: Lease | null;
 }
 
-const LOCKS_OPTIONS = ["ttl", "wait", "label", "namespace", "grace", "handoff", "allow"] as const;
+const LOCKS_OPTIONS = ["ttl", "wait", "label", "namespace", "grace", "handoff", "deadlock", "allow"] as const;
 const ACQUIRE_OPTIONS = [
   "ttl",
   "wait",
@@ -96,6 +121,7 @@ const ACQUIRE_OPTIONS = [
   "permits",
   "renew",
   "maxHold",
+  "reentrant",
   "within",
   "signal",
   "label",
@@ -127,6 +153,7 @@ export function readLocksOptions(options: LocksOptions, processLabel: string): D
     namespace,
     graceMs: options.grace === undefined ? null : toMs("grace", options.grace),
     handoffMs: toMs("handoff", options.handoff ?? 10),
+    deadlockMs: options.deadlock === false ? null : toMs("deadlock", options.deadlock ?? 500),
     allow: readAllow(options.allow ?? []),
   };
 }
@@ -161,8 +188,14 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
       options.maxHold === undefined ? Number.POSITIVE_INFINITY : readPositive("maxHold", options.maxHold),
     signal: readSignal(options.signal),
     label: options.label === undefined ? defaults.label : readLabel(options.label),
+    reentrant: readBoolean("reentrant", options.reentrant ?? false),
     within: options.within ?? null,
   };
+}
+
+export function readElectOptions(options: ElectOptions, defaults: Defaults): Wish {
+  refuseUnknown("elect", options, ["ttl", "maxHold", "signal", "label"]);
+  return readAcquireOptions({ ...options, wait: Number.POSITIVE_INFINITY }, defaults);
 }
 
 /** ttl of `extend`. */

@@ -1,8 +1,15 @@
 // How a wait that came to nothing is told: what was wanted, for how long, and who was in the way.
 
-import { LockAbortedError, LockTimeoutError } from "./errors.ts";
+import { onAbort } from "./abort.ts";
+import {
+  LockAbortedError,
+  type LockError,
+  LockTimeoutError,
+  QuorumError,
+  StoreUnavailableError,
+} from "./errors.ts";
 import { showKey } from "./key.ts";
-import type { HolderInfo } from "./store.ts";
+import type { Busy } from "./store.ts";
 
 export function abortedError(keys: readonly string[], signal: AbortSignal): LockAbortedError {
   return new LockAbortedError(`the wait for ${keys.map(showKey).join(", ")} was aborted by its signal`, {
@@ -11,10 +18,34 @@ export function abortedError(keys: readonly string[], signal: AbortSignal): Lock
   });
 }
 
+/** The wait is over, and at its end the store could not be asked. Where nodes disagreed their reasons come along. */
+export function unaskedError(keys: readonly string[], waitedMs: number, cause: LockError): LockError {
+  const message = `${keys.map(showKey).join(", ")} was not acquired within ${waitedMs} ms because the store could not be asked: ${cause.message}`;
+  const options = { key: keys[0], cause };
+  if (cause instanceof QuorumError) return new QuorumError(message, { ...options, nodes: cause.nodes });
+  return new StoreUnavailableError(message, options);
+}
+
+/** Whoever stops waiting does not wait for the work either; it goes on by itself. */
+export function orAborted<T>(
+  keys: readonly string[],
+  signal: AbortSignal | null,
+  work: Promise<T>,
+): Promise<T> {
+  if (signal === null) return work;
+  return new Promise((resolve, reject) => {
+    const off = onAbort(signal, () => reject(abortedError(keys, signal)));
+    work
+      .then(resolve, reject)
+      .finally(off)
+      .catch(() => {});
+  });
+}
+
 export function timeoutError(
   keys: readonly string[],
   waitedMs: number,
-  holders: readonly HolderInfo[],
+  { holders = [], nodes = [] }: Pick<Busy, "holders" | "nodes">,
   before: number,
 ): LockTimeoutError {
   const who = holders.map(
@@ -24,11 +55,14 @@ export function timeoutError(
   const names = keys.map(showKey).join(", ");
   const by =
     who.length > 0 ? `held by ${who.join("; ")}` : before > 1 ? "others are before it in line" : "it is busy";
+  const each =
+    nodes.length === 0 ? "" : ` (${nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ")})`;
   return new LockTimeoutError(
-    `${names} was not acquired within ${waitedMs} ms: ${by}. Wait longer (wait), or look with inspect() or \`holdfast inspect\``,
+    `${names} was not acquired within ${waitedMs} ms: ${by}${each}. Wait longer (wait), or look with inspect() or \`holdfast inspect\``,
     {
       key: keys[0],
       waitedMs,
+      nodes,
       holders: holders.map(({ label, mode, permits, fence, remainingMs, heldMs }) => ({
         label,
         mode,

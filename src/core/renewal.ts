@@ -6,6 +6,7 @@ import { type Caller, callTimeoutMs } from "./call.ts";
 import type { Hold } from "./hold.ts";
 import type { LossReason, OpenStore, RenewAnswer } from "./store.ts";
 import type { Instant, System } from "./system.ts";
+import { renewing, type RenewTrace, traced } from "./tracing.ts";
 
 const RENEW_SHARE = 1 / 3;
 /** After an answer that moved nothing, try again after this share of the ttl. */
@@ -69,7 +70,7 @@ export class Renewal {
   }
 
   #dueMs(hold: Hold): number {
-    return hold.window.since.monoMs + hold.ttlMs * RENEW_SHARE;
+    return hold.window.since.monoMs + hold.termMs * RENEW_SHARE;
   }
 
   #schedule(hold: Hold): void {
@@ -79,7 +80,7 @@ export class Renewal {
 
   #rang(due: readonly Hold[]): void {
     const batch = new Set(due);
-    const shortest = due.reduce((ttl, hold) => Math.min(ttl, hold.ttlMs), Number.POSITIVE_INFINITY);
+    const shortest = due.reduce((term, hold) => Math.min(term, hold.termMs), Number.POSITIVE_INFINITY);
     const soonMs = Math.min(LONGEST_BATCH_MS, shortest * BATCH_SHARE);
     for (const hold of this.#alarm.take(this.#system.monoMs() + soonMs)) batch.add(hold);
     const all = [...batch].filter((hold) => !hold.ended);
@@ -89,13 +90,18 @@ export class Renewal {
     }
   }
 
-  async #send(batch: readonly Hold[], ttlMs: number | null): Promise<readonly RenewAnswer[]> {
+  #send(batch: readonly Hold[], ttlMs: number | null): Promise<readonly RenewAnswer[]> {
+    const firstKeys = (): RenewTrace => ({ keys: batch.map((hold) => hold.request.keys[0] as string) });
+    return traced(renewing, firstKeys, () => this.#renew(batch, ttlMs));
+  }
+
+  async #renew(batch: readonly Hold[], ttlMs: number | null): Promise<readonly RenewAnswer[]> {
     const sentAt = this.#listener.now();
-    const timeoutMs = callTimeoutMs(Math.min(...batch.map((hold) => hold.ttlMs)));
+    const timeoutMs = callTimeoutMs(Math.min(...batch.map((hold) => hold.termMs)));
     const items = batch.map((hold) => ({
       request: hold.request,
       cookie: hold.cookie,
-      ttlMs: ttlMs ?? hold.ttlMs,
+      ttlMs: ttlMs ?? wishedMs(hold, sentAt.monoMs),
       lastFences: hold.fences,
       label: hold.lease?.label ?? hold.request.label,
     }));
@@ -117,7 +123,7 @@ export class Renewal {
     if (answer.state === "lost") {
       this.#listener.lost(hold, answer.reason, answer.detail);
     } else if (answer.state === "renewed" && hold.renewed(sentAt, answer.validMs)) {
-      if (ttlMs !== null) hold.ttlMs = ttlMs;
+      if (ttlMs !== null) hold.extended(sentAt, ttlMs);
       this.#schedule(hold);
       this.#listener.renewed(hold);
     } else {
@@ -127,12 +133,18 @@ export class Renewal {
 
   #retry(hold: Hold): void {
     if (hold.ended || !wantsRenewal(hold)) return;
-    const inMs = Math.min(LONGEST_RETRY_MS, hold.ttlMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
+    const inMs = Math.min(LONGEST_RETRY_MS, hold.termMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
     this.#alarm.set(hold, this.#system.monoMs() + inMs);
   }
 }
 
-/** A grant that is shorter than its ttl is renewed once to its full length, whatever its holder wishes. */
+/** A grant that is shorter than its ttl is renewed to its full length, whatever its holder wishes, and then no more. */
 function wantsRenewal(hold: Hold): boolean {
-  return hold.lease === null || hold.lease.wish.renew || hold.window.validMs < hold.ttlMs;
+  return hold.lease === null || hold.lease.wish.renew || hold.owedMs(hold.window.since.monoMs) > 0;
+}
+
+/** What a renewal asks for: the whole ttl, or what is left of it where its holder does not renew. */
+function wishedMs(hold: Hold, nowMs: number): number {
+  if (hold.lease === null || hold.lease.wish.renew) return hold.ttlMs;
+  return Math.min(hold.ttlMs, hold.owedMs(nowMs));
 }

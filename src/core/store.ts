@@ -17,12 +17,19 @@ export interface Guarantees {
   readonly ends: "lease" | "session";
   /** How soon the key of a killed holder is free again; "lease" is ttl + grace. */
   readonly freeAfterCrashMs: number | "lease";
+  /** How much later than that at most, where a server counts in coarse steps; default 0. */
+  readonly freeLateMs?: number;
   readonly order: "fifo" | "none";
   readonly wakes: "push" | "block" | "poll";
   /** Longest time a free key may stay unnoticed by a live waiter when every push was lost (P11). */
   readonly pollMs: number;
   /** How long a waiter that was chosen may take to answer before the next one is chosen (P12). */
   readonly claimMs: number;
+  /**
+   * No grant and no renewal is valid for longer than this, whatever the ttl: the window of a session. A longer ttl is
+   * kept by renewing within it. Without it the ttl alone decides.
+   */
+  readonly longestMs?: number;
   /** "machine": the store's clock is this machine's monotonic clock, so wall and boot clocks need not be consulted. */
   readonly clock: "store" | "machine";
   readonly scope: "process" | "machine" | "network";
@@ -96,9 +103,24 @@ export interface Grant<Cookie = unknown> {
   readonly confirm?: boolean;
 }
 
+/** What one of several nodes says, for people. */
+export interface NodeWord {
+  readonly node: string;
+  readonly reason: string;
+}
+
+/** A node of the store that does not take part, and when it will. */
+export interface StoreNotice {
+  readonly node: string;
+  readonly what: string;
+  readonly votesInMs: number;
+}
+
 export interface Busy {
   /** Who holds it, if known. */
   readonly holders?: readonly HolderInfo[];
+  /** What each node said, where the store has several. */
+  readonly nodes?: readonly NodeWord[];
   /** Look again no later than this. For a waiter this is also its heartbeat. */
   readonly againMs: number;
 }
@@ -108,6 +130,8 @@ export type AttemptAnswer<Cookie = unknown> =
   | { readonly busy: Busy }
   /** The key is in use as a semaphore (or lock) of another size. */
   | { readonly conflict: { readonly key: string; readonly limit: number } }
+  /** It was granted, but what makes it safe did not come about (too few replicas acknowledged it): core gives it back and tries again. */
+  | { readonly unconfirmed: { readonly why: string } }
   /** The id was released or abandoned before: nothing was changed. */
   | { readonly ended: true };
 
@@ -163,6 +187,8 @@ export interface LockInfo {
   readonly holders: readonly HolderInfo[];
   /** null where the store cannot know them. */
   readonly waiters: readonly WaiterInfo[] | null;
+  /** What each node says, where the store has several. */
+  readonly nodes?: readonly NodeWord[];
 }
 
 export interface RevokeOptions {
@@ -183,8 +209,17 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** "waiting for K", written into the held record of an actor that waits; null clears it. */
+/** What the holder waits for, written into the held record of an actor that waits; null clears it. Text of at most 4,096 bytes that the store gives back as it is. */
 export type Note = { readonly waitingFor: string } | null;
+
+/** Locks inside a transaction of the caller's: taken there, and ended by its commit or rollback. */
+export interface TransactionDesk {
+  /** All keys or none, at once. What was not granted leaves the transaction as it was. */
+  attempt(
+    wish: { readonly keys: readonly string[]; readonly mode: Mode; readonly label: string },
+    io: Io,
+  ): Promise<{ readonly granted: readonly bigint[] } | { readonly busy: readonly HolderInfo[] }>;
+}
 
 /** A store that this process has open. Every method is one attempt; a throw means "unknown" unless it is an error that says otherwise. */
 export interface OpenStore<Cookie = unknown> {
@@ -207,11 +242,15 @@ export interface OpenStore<Cookie = unknown> {
   subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
   /** Tells core of losses that the store learns of by itself. */
   onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;
+  /** Tells core of nodes that do not take part. */
+  onNotice?(tell: (notice: StoreNotice) => void): () => void;
   owns(request: Request, cookie: Cookie, io: Io): Promise<boolean>;
   note(request: Request, cookie: Cookie, note: Note, io: Io): Promise<void>;
   inspect(key: string, io: Io): Promise<LockInfo | null>;
   list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo>;
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer>;
   check(io: Io): Promise<readonly Finding[]>;
+  /** `tx` is whatever the database's client calls a connection that is inside a transaction; anything else is refused. */
+  inTransaction?(tx: unknown): TransactionDesk;
   close(): Promise<void>;
 }

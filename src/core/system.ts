@@ -18,6 +18,8 @@ export interface System {
   wallMs(): number;
   /** Runs `fn` once after `ms` (any length). A background timer does not keep the process alive. Returns its cancellation. */
   after(ms: number, fn: () => void, kind?: "background"): () => void;
+  /** One more, or one less, that the process must stay alive for. */
+  pending(change: 1 | -1): void;
   /** Lets other work of the event loop go first. */
   yield(): Promise<void>;
   /** 128 random bits in hex. */

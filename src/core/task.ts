@@ -23,6 +23,8 @@ export class Task {
   readonly deadlineMs: number;
   /** Listeners have heard that it waits. */
   announced = false;
+  /** Told when it settles. */
+  onEnd: (() => void) | null = null;
   #line: TaskLine | null = null;
   #deadlines: Alarm<Task> | null = null;
   #resolve: ((lease: HeldLease) => void) | null = null;
@@ -66,6 +68,11 @@ export class Task {
     this.#line?.expired(this);
   }
 
+  /** It need not wait any longer, because it would be in vain. */
+  refuse(error: LockError): void {
+    this.#line?.leave(this, error);
+  }
+
   granted(lease: HeldLease): void {
     const resolve = this.#resolve;
     this.#end();
@@ -83,6 +90,7 @@ export class Task {
     this.#reject = null;
     this.#deadlines?.delete(this);
     this.#offAbort?.();
+    this.onEnd?.();
   }
 }
 

@@ -2,15 +2,34 @@
 
 import { InvalidArgumentError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
+import { etcdByUrl } from "./etcd/index.ts";
 import { localByUrl } from "./local/index.ts";
 import { memoryByUrl } from "./memory/index.ts";
+import { mysqlByUrl } from "./mysql/index.ts";
+import { postgresByUrl } from "./postgres/index.ts";
 import { redisByUrl } from "./redis/index.ts";
+import { redlockByUrl } from "./redlock/index.ts";
+import { zookeeperByUrl } from "./zookeeper/index.ts";
 
 const SCHEMES: Readonly<Record<string, (url: string) => Store>> = {
+  "etcd:": etcdByUrl,
+  "etcds:": etcdByUrl,
   "local:": localByUrl,
+  "mariadb:": mysqlByUrl,
   "memory:": memoryByUrl,
+  "mysql:": mysqlByUrl,
+  "postgres:": postgresByUrl,
+  "postgresql:": postgresByUrl,
   "redis:": redisByUrl,
+  "redis+cluster:": redisByUrl,
+  "redis+sentinel:": redisByUrl,
   "rediss:": redisByUrl,
+  "rediss+cluster:": redisByUrl,
+  "rediss+sentinel:": redisByUrl,
+  "redlock:": redlockByUrl,
+  "redlocks:": redlockByUrl,
+  "zookeeper:": zookeeperByUrl,
+  "zookeepers:": zookeeperByUrl,
 };
 
 export function storeByUrl(url: string): Store {

@@ -63,6 +63,16 @@ function after(ms: number, fn: () => void, kind?: "background"): () => void {
   return () => clearTimeout(handle);
 }
 
+// One timer that never rings; the process lives as long as it is referenced. One per call would cost more than the call.
+const anchor = setInterval(() => {}, LONGEST_TIMER_MS).unref();
+let pendingCalls = 0;
+
+function pending(change: 1 | -1): void {
+  pendingCalls += change;
+  if (pendingCalls === 0) anchor.unref();
+  else if (pendingCalls === 1 && change === 1) anchor.ref();
+}
+
 // Ids are drawn 256 at a time: one call into the crypto library per id would be the slowest part of an acquire.
 const pool = Buffer.alloc(16 * 256);
 let drawn = pool.length;
@@ -81,6 +91,7 @@ export const nodeSystem: System = {
   monoMs,
   wallMs: Date.now,
   after,
+  pending,
   yield: () => new Promise((resolve) => setImmediate(resolve)),
   randomId,
   random: Math.random,

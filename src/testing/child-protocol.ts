@@ -1,6 +1,6 @@
 // The words that the suite and its child process exchange, one JSON object per line. Types only.
 
-import type { AcquireOptions } from "../index.ts";
+import type { AcquireOptions, ElectOptions } from "../index.ts";
 import type { ChildStore } from "./case.ts";
 
 /** What the child is started with. */
@@ -29,6 +29,8 @@ export interface Operations {
       readonly as: string;
       readonly key: string | readonly string[];
       readonly options?: AcquireOptions;
+      /** The lease whose actor it belongs to. */
+      readonly within?: string;
     };
     gives: LeaseReport;
   };
@@ -36,6 +38,11 @@ export interface Operations {
   once: {
     takes: { readonly key: string; readonly atLeast: number; readonly options?: AcquireOptions };
     gives: { readonly ran: boolean };
+  };
+  /** Campaigns, answers when it leads, and stays in office. */
+  elect: {
+    takes: { readonly name: string; readonly options?: ElectOptions };
+    gives: { readonly fence: string };
   };
   look: { takes: { readonly as: string }; gives: LeaseReport };
   release: { takes: { readonly as: string }; gives: { readonly released: boolean } };

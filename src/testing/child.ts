@@ -62,8 +62,10 @@ async function raise(lease: Lease, file: string, log: string): Promise<void> {
 
 const handlers: Handlers = {
   ready: () => Promise.resolve({ pid: process.pid }),
-  async acquire({ as, key, options }) {
-    const entry = { lease: await locks.acquire(key, options), lastHeldMs: 0 };
+  async acquire({ as, key, options, within }) {
+    const outer = within === undefined ? undefined : leases.get(within)?.lease;
+    const wish = { ...options, ...(outer === undefined ? {} : { within: outer }) };
+    const entry = { lease: await locks.acquire(key, wish), lastHeldMs: 0 };
     leases.set(as, entry);
     void watch(entry);
     return report(as);
@@ -77,6 +79,14 @@ const handlers: Handlers = {
           return inside;
         })
         .then(({ ran }) => resolve({ ran }), reject);
+    }),
+  elect: ({ name, options }) =>
+    new Promise((resolve, reject) => {
+      const lead = (lease: Lease): Promise<never> => {
+        resolve({ fence: String(lease.fence) });
+        return new Promise(() => {});
+      };
+      locks.elect(name, options ?? {}, lead).closed.catch(reject);
     }),
   look: ({ as }) => Promise.resolve(report(as)),
   release: async ({ as }) => ({ released: (await leases.get(as)?.lease.release()) ?? false }),

@@ -28,6 +28,12 @@ export const leases: Need = {
   why: (guarantees) => `grants end with the ${guarantees.ends}`,
 };
 
+/** The store ends a grant by itself, or says how long one may be believed in, so that core ends it in time. */
+export const windows: Need = {
+  met: (guarantees) => guarantees.ends === "lease" || guarantees.longestMs !== undefined,
+  why: (guarantees) => `grants end with the ${guarantees.ends}`,
+};
+
 /** Time can be moved by hand. */
 export const machineClock: Need = {
   met: (guarantees) => guarantees.clock === "machine",

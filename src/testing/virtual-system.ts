@@ -55,6 +55,9 @@ export class VirtualSystem implements System {
     return this.#wallMs;
   }
 
+  /** Virtual time passes only where it is told to, so nothing has to be kept alive. */
+  pending(): void {}
+
   after(ms: number, fn: () => void, kind?: "background"): () => void {
     if (ms === Number.POSITIVE_INFINITY) return () => {};
     const timer: Timer = { dueMs: this.#monoMs + Math.max(0, ms), fn, background: kind === "background" };

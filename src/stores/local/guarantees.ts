@@ -20,7 +20,7 @@ export const localGuarantees: Guarantees = {
   clock: "machine",
   scope: "machine",
   kinds: ["exclusive", "shared", "semaphore", "multi", "keep"],
-  survives: ["client kill -9", "blocked event loop", "wall clock set", "push lost", "store full"],
+  survives: ["client kill -9", "blocked event loop", "client wall clock set", "push lost", "store full"],
   needs: [
     "Linux, and one kernel: all users of a key run on one machine and see the same directory",
     "a local file system under the directory, or one whose byte-range locks are the kernel's own",

@@ -58,9 +58,13 @@ export class Links {
     return since === undefined ? null : this.#system.monoMs() - since;
   }
 
-  close(): void {
+  /** What was sent a moment ago still arrives: whoever releases or revokes and leaves at once has told the others. */
+  async close(): Promise<void> {
     this.#watched.clear();
-    for (const [process, link] of this.#links) this.#cut(process, link);
+    const all = [...this.#links];
+    const unsent = all.filter(([, { socket }]) => socket.writableLength > 0);
+    await Promise.all(unsent.map(([, { socket }]) => sent(socket)));
+    for (const [process, link] of all) this.#cut(process, link);
   }
 
   #link(process: string): Link {
@@ -107,4 +111,12 @@ export class Links {
     this.#links.delete(process);
     link.socket.destroy();
   }
+}
+
+/** The kernel has all of it, or never will. */
+function sent(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once("close", resolve);
+    socket.end(resolve);
+  });
 }

@@ -95,7 +95,7 @@ export class Session {
     this.steps.stop();
     this.#janitor.visit();
     this.#janitor.close();
-    this.links.close();
+    await this.links.close();
     await this.#mailbox?.close();
     this.files.close();
     this.peers.close();

@@ -114,14 +114,19 @@ export const acquireCases: readonly ApiCase[] = [
         two.acquire(key, { wait: 20_000, signal: controller.signal }),
       );
       const waiting = later(refused);
-      await sleep(50);
+      const inLine = async (): Promise<unknown[]> => [...((await one.inspect(key))?.waiters ?? [])];
+      // Where the store knows who waits, until it does.
+      for (const endMs = ctx.nowMs() + ctx.slackMs / 4; ctx.nowMs() < endMs; await sleep(10))
+        if ((await inLine()).length > 0) break;
       const sinceMs = ctx.nowMs();
       controller.abort();
       await waiting;
       assert.ok(ctx.nowMs() - sinceMs <= ctx.slackMs / 4, "the abort was not heard at once");
       await fails("ERR_LOCK_ABORTED", two.acquire(key, { signal: controller.signal }));
-      await sleep(50);
-      assert.deepEqual((await one.inspect(key))?.waiters ?? [], []);
+      // The store is told after the caller.
+      for (const endMs = ctx.nowMs() + ctx.slackMs / 4; ctx.nowMs() < endMs; await sleep(10))
+        if ((await inLine()).length === 0) break;
+      assert.deepEqual(await inLine(), []);
       await lease.release();
       must(await one.tryAcquire(key), "the key that nobody waits for");
     },

@@ -5,7 +5,7 @@ import { LockLostError } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
 import { arrives, sleep } from "../io.ts";
-import { leases } from "../needs.ts";
+import { windows } from "../needs.ts";
 
 /** Blocks the event loop, as a long computation would. */
 function block(ms: number): void {
@@ -39,7 +39,7 @@ export const leaseCases: readonly ApiCase[] = [
     sentence: "a lease that is not renewed signals its loss before the next holder is in",
     promises: ["P1", "P2", "P7"],
     level: "api",
-    needs: [leases],
+    needs: [windows],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
@@ -67,7 +67,7 @@ export const leaseCases: readonly ApiCase[] = [
     sentence: "after an event loop that was blocked past the ttl, held is false in the very first look",
     promises: ["P7"],
     level: "api",
-    needs: [leases],
+    needs: [windows],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
@@ -87,7 +87,7 @@ export const leaseCases: readonly ApiCase[] = [
     sentence: "extend moves the end of a lease, and the store keeps the key for it",
     promises: ["P2"],
     level: "api",
-    needs: [leases],
+    needs: [windows],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
@@ -105,7 +105,7 @@ export const leaseCases: readonly ApiCase[] = [
     sentence: "a lease with maxHold is renewed until then and lost afterwards",
     promises: ["P7", "P10"],
     level: "api",
-    needs: [leases],
+    needs: [windows],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();

@@ -2,10 +2,13 @@
 
 import type { Case } from "../case.ts";
 import { acquireCases } from "./api-acquire.ts";
+import { actorCases } from "./api-actors.ts";
 import { kindCases } from "./api-kinds.ts";
 import { leaseCases } from "./api-lease.ts";
 import { manyCases } from "./api-many.ts";
 import { attemptCases } from "./attempts.ts";
+import { deadlockCases, deadlockProcessCases } from "./deadlocks.ts";
+import { electionCases, electionProcessCases } from "./elections.ts";
 import { endCases } from "./ends.ts";
 import { exclusionCases } from "./exclusion.ts";
 import { fenceCases } from "./fences.ts";
@@ -42,7 +45,12 @@ export const allCases: readonly Case[] = [
   ...leaseCases,
   ...kindCases,
   ...manyCases,
+  ...actorCases,
+  ...deadlockCases,
+  ...electionCases,
   ...crashCases,
   ...pauseCases,
   ...counterCases,
+  ...deadlockProcessCases,
+  ...electionProcessCases,
 ];

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { ProcessCase } from "../case.ts";
 import { grew, must } from "../checks.ts";
 import { later, sleep } from "../io.ts";
-import { fifo, leases, severalProcesses } from "../needs.ts";
+import { fifo, windows, severalProcesses } from "../needs.ts";
 
 const TTL_MS = 400;
 
@@ -14,7 +14,7 @@ export const pauseCases: readonly ProcessCase[] = [
     sentence: "a holder that was stopped past its ttl does not hold for a moment beside its successor",
     promises: ["P1", "P2", "P5", "P7"],
     level: "process",
-    needs: [severalProcesses, leases],
+    needs: [severalProcesses, windows],
     async run(ctx) {
       const child = await ctx.child();
       const locks = await ctx.locks();
@@ -42,7 +42,7 @@ export const pauseCases: readonly ProcessCase[] = [
     sentence: "a holder that was stopped for less than its ttl keeps its lease",
     promises: ["P2"],
     level: "process",
-    needs: [severalProcesses, leases],
+    needs: [severalProcesses, windows],
     async run(ctx) {
       const child = await ctx.child();
       const locks = await ctx.locks();
@@ -64,7 +64,7 @@ export const pauseCases: readonly ProcessCase[] = [
       "a waiter that was stopped is passed over, and never believes in a grant that was taken from it",
     promises: ["P1", "P2", "P12"],
     level: "process",
-    needs: [severalProcesses, fifo, leases],
+    needs: [severalProcesses, fifo, windows],
     async run(ctx) {
       const child = await ctx.child();
       const [one, two] = [await ctx.locks(), await ctx.locks()];

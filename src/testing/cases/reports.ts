@@ -91,6 +91,10 @@ export const reportCases: readonly ContractCase[] = [
       await a.take();
       await a.note({ waitingFor: "other/ключ" });
       assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, "other/ключ");
+      // As long as a note may be, and JSON as core writes it.
+      const long = JSON.stringify(["é\n\"'", "k".repeat(4_060)]);
+      await a.note({ waitingFor: long });
+      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, long);
       await a.note(null);
       assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, undefined);
     },

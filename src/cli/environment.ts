@@ -1,0 +1,39 @@
+// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command line wins. What a
+// child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so that one run inside another starts anew.
+
+import { type Command, InvalidArgumentError, type Option } from "commander";
+import { CommandError, EXIT } from "./exit-codes.ts";
+
+/** Names that would be taken for what a child was told. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { label: "HOLDFAST_RUN_LABEL" };
+const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no"]);
+
+export function variableOf(option: Option): string {
+  const name = option.name();
+  return OTHER_NAMES[name] ?? `HOLDFAST_${name.replaceAll("-", "_").toUpperCase()}`;
+}
+
+/** Fills in what the command line left open. A flag and its negation count as one. */
+export function readEnvironment(command: Command, environment: NodeJS.ProcessEnv): void {
+  for (const option of command.options) {
+    const attribute = option.attributeName();
+    const source = command.getOptionValueSource(attribute) as string | undefined;
+    const text = environment[variableOf(option)];
+    if (text === undefined || text === "" || source === "cli" || source === "env") continue;
+    const value = valueOf(option, text);
+    if (value !== undefined) command.setOptionValueWithSource(attribute, value, "env");
+  }
+}
+
+function valueOf(option: Option, text: string): unknown {
+  if (option.negate) return OFF.has(text) ? undefined : false;
+  if (option.isBoolean()) return OFF.has(text) ? undefined : true;
+  try {
+    if (option.argChoices !== undefined && !option.argChoices.includes(text))
+      throw new InvalidArgumentError(`It is one of ${option.argChoices.join(", ")}.`);
+    return option.parseArg === undefined ? text : (option.parseArg(text, undefined) as unknown);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(`${variableOf(option)} is ${JSON.stringify(text)}. ${why}`, EXIT.usage);
+  }
+}

@@ -1,0 +1,19 @@
+// Colour where it helps and is wanted: on a terminal, unless NO_COLOR says otherwise.
+
+import { styleText } from "node:util";
+
+const STYLES = {
+  danger: "red",
+  warning: "yellow",
+  info: "cyan",
+  good: "green",
+  head: "bold",
+  dim: "dim",
+} as const;
+
+export type Style = keyof typeof STYLES;
+
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  const wanted = stream.isTTY && !process.env["NO_COLOR"];
+  return wanted ? styleText(STYLES[style], text) : text;
+}

@@ -1,0 +1,56 @@
+// What people ask of a store without holding anything: the list of its locks, and the options of listing and revoking.
+
+import type { Caller } from "./call.ts";
+import { InvalidArgumentError } from "./errors.ts";
+import { refuseUnknown } from "./options.ts";
+import type { LockInfo, OpenStore, RevokeOptions } from "./store.ts";
+import { forPeople } from "./waits.ts";
+
+export interface ListWish {
+  readonly prefix: string;
+  readonly limit: number;
+}
+
+export function readListOptions(options: { readonly prefix?: string; readonly limit?: number }): ListWish {
+  refuseUnknown("list", options, ["prefix", "limit"]);
+  const { prefix = "", limit = Number.POSITIVE_INFINITY } = options;
+  if (typeof prefix !== "string") throw new InvalidArgumentError("prefix of list is not a string");
+  if (typeof limit !== "number" || !(limit >= 0))
+    throw new InvalidArgumentError("limit of list is not a count");
+  return { prefix, limit };
+}
+
+/** Every step of the list has a deadline of its own. */
+export async function* listed(
+  store: OpenStore,
+  caller: Caller,
+  wish: ListWish,
+  stepMs: number,
+): AsyncIterable<LockInfo> {
+  const steps = store.list(wish, caller.io("listing", stepMs))[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const step = await caller.call("listing", undefined, stepMs, () => steps.next());
+      if (step.done === true) return;
+      yield forPeople(step.value);
+    }
+  } finally {
+    // Not waited for: behind a step that was given up it would wait for ever.
+    steps.return?.().catch(() => {});
+  }
+}
+
+export function readRevokeOptions(options: {
+  readonly fence?: bigint;
+  readonly reason: string;
+  readonly force?: boolean;
+}): RevokeOptions {
+  refuseUnknown("revoke", options, ["fence", "reason", "force"]);
+  const { fence, reason, force = false } = options;
+  if (typeof reason !== "string" || reason === "") {
+    throw new InvalidArgumentError("revoke needs a reason: the holder and the audit event show it");
+  }
+  if (fence !== undefined && typeof fence !== "bigint")
+    throw new InvalidArgumentError("fence of revoke is a bigint");
+  return { reason, force, ...(fence === undefined ? {} : { fence }) };
+}

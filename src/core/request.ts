@@ -1,0 +1,41 @@
+// The request that a wish becomes, and what is said when its size does not fit the key's.
+
+import { InvalidArgumentError, type LockError, StoreUnavailableError } from "./errors.ts";
+import { showKey } from "./key.ts";
+import type { Shape } from "./options.ts";
+import type { Request } from "./store.ts";
+import type { System } from "./system.ts";
+
+export interface TurnWish {
+  readonly keys: readonly string[];
+  readonly shape: Shape;
+  readonly label: string;
+  readonly actor: string;
+}
+
+export function newRequest(system: System, wish: TurnWish): Request {
+  return makeRequest(wish, system.randomId(), 0, true);
+}
+
+/** Written out: this runs for every attempt, and copying an object by spreading it took a tenth of a local acquire. */
+export function makeRequest(wish: TurnWish, id: string, seq: number, queue: boolean): Request {
+  const { mode, permits, limit, ttlMs, graceMs, keepMs } = wish.shape;
+  const { keys, label, actor } = wish;
+  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue };
+}
+
+export function limitConflict(
+  conflict: { readonly key: string; readonly limit: number },
+  shape: Shape,
+): LockError {
+  return new InvalidArgumentError(
+    `${showKey(conflict.key)} is in use with limit ${conflict.limit}, this call says limit ${shape.limit}: all users of a key must agree`,
+    { key: conflict.key },
+  );
+}
+
+/** The store had it granted but could not make sure of it, which is as good as not granted (P8). */
+export function unconfirmedError(request: Request, why: string): LockError {
+  const key = request.keys[0] as string;
+  return new StoreUnavailableError(`the grant of ${showKey(key)} was given back, because ${why}`, { key });
+}

@@ -1,0 +1,48 @@
+// What observers of the whole process can subscribe to by name, without a hand on any `Locks`: node:diagnostics_channel. The names
+// and what they carry are documented in docs/observing.md; ids are never in it. Nobody subscribed: one comparison.
+
+import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
+import type { EventName } from "./events.ts";
+import type { Mode } from "./store.ts";
+
+export interface AcquireTrace {
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly label: string;
+  readonly mode: Mode;
+  readonly limit: number;
+  readonly waitMs: number;
+}
+
+export interface ReleaseTrace {
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly label: string;
+  /** Decimal. */
+  readonly fence: string;
+}
+
+export interface RenewTrace {
+  /** First keys of the leases of one batch. */
+  readonly keys: readonly string[];
+}
+
+export const acquiring: TracingChannel<AcquireTrace> = tracingChannel("holdfast:acquire");
+export const releasing: TracingChannel<ReleaseTrace> = tracingChannel("holdfast:release");
+export const renewing: TracingChannel<RenewTrace> = tracingChannel("holdfast:renew");
+
+/** Events of a `Locks` that are told to the whole process too. */
+export const pointChannels: Readonly<Partial<Record<EventName, Channel>>> = {
+  waiting: channel("holdfast:contended"),
+  lost: channel("holdfast:lost"),
+  revoked: channel("holdfast:revoked"),
+  deadlock: channel("holdfast:deadlock"),
+};
+
+export function traced<Context extends object, T>(
+  tracing: TracingChannel<Context>,
+  context: () => Context,
+  run: () => Promise<T>,
+): Promise<T> {
+  return tracing.hasSubscribers ? tracing.tracePromise(run, context()) : run();
+}

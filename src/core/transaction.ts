@@ -1,0 +1,134 @@
+// The same calls inside the caller's own transaction: the one case in which a lock and the data under it are atomic together.
+// There is no window and no renewal: the database ends the lock with the transaction, whatever becomes of this process.
+
+import type { Key, TransactionLease, TransactionLocks } from "./api.ts";
+import { callTimeoutMs, type Caller } from "./call.ts";
+import { InvalidArgumentError, UnsupportedError } from "./errors.ts";
+import { canonicalKeys } from "./key.ts";
+import { type AcquireOptions, type Defaults, readAcquireOptions, type Wish } from "./options.ts";
+import { abortedError, timeoutError } from "./refusals.ts";
+import type { HolderInfo, OpenStore, TransactionDesk } from "./store.ts";
+import type { System } from "./system.ts";
+
+/** A transaction has no place in line: it looks again. */
+const FIRST_LOOK_MS = 10;
+const LONGEST_LOOK_MS = 100;
+
+export interface TransactionDeps {
+  readonly name: string;
+  readonly caller: Caller;
+  readonly system: System;
+  readonly defaults: Defaults;
+  open(): Promise<OpenStore>;
+}
+
+type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
+
+export class InTransaction implements TransactionLocks {
+  readonly #tx: unknown;
+  readonly #deps: TransactionDeps;
+
+  constructor(tx: unknown, deps: TransactionDeps) {
+    this.#tx = tx;
+    this.#deps = deps;
+  }
+
+  async acquire(key: Key, options: AcquireOptions = {}): Promise<TransactionLease> {
+    const keys = canonicalKeys(key);
+    const wish = this.#wish(options);
+    const sinceMs = this.#deps.system.monoMs();
+    for (let looks = 0; ; looks += 1) {
+      if (wish.signal?.aborted) throw abortedError(keys, wish.signal);
+      const answer = await this.#attempt(keys, wish);
+      if ("granted" in answer) return new TransactionHold(keys, answer.granted, wish);
+      const waitedMs = this.#deps.system.monoMs() - sinceMs;
+      if (waitedMs >= wish.waitMs) throw this.#timeout(keys, waitedMs, answer.busy);
+      const pauseMs = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** looks);
+      await this.#pause(Math.min(wish.waitMs - waitedMs, pauseMs * (0.5 + this.#deps.system.random() / 2)));
+    }
+  }
+
+  async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<TransactionLease | null> {
+    const keys = canonicalKeys(key);
+    const wish = this.#wish(options);
+    const answer = await this.#attempt(keys, wish);
+    return "granted" in answer ? new TransactionHold(keys, answer.granted, wish) : null;
+  }
+
+  async using<T>(
+    key: Key,
+    optionsOrFn: AcquireOptions | ((lease: TransactionLease) => T | Promise<T>),
+    maybeFn?: (lease: TransactionLease) => T | Promise<T>,
+  ): Promise<T> {
+    const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
+    if (typeof fn !== "function")
+      throw new InvalidArgumentError("using needs a function to run while the key is held");
+    return fn(await this.acquire(key, options));
+  }
+
+  #wish(options: AcquireOptions): Wish {
+    const wish = readAcquireOptions(options, this.#deps.defaults);
+    if (wish.limit > 1)
+      throw new UnsupportedError("a transaction takes locks, exclusive or shared, and no semaphores");
+    return wish;
+  }
+
+  async #attempt(keys: readonly string[], { mode, label, ttlMs }: Wish): Promise<Answer> {
+    const { name, caller } = this.#deps;
+    const store = await this.#deps.open();
+    if (store.inTransaction === undefined) {
+      throw new UnsupportedError(
+        `the ${name} store has no transactions to lock in: inTransaction is for the SQL stores`,
+        { key: keys[0] },
+      );
+    }
+    const desk = store.inTransaction(this.#tx);
+    return caller.call("acquire", keys[0], callTimeoutMs(ttlMs), (io) =>
+      desk.attempt({ keys, mode, label }, io),
+    );
+  }
+
+  #timeout(keys: readonly string[], waitedMs: number, busy: readonly HolderInfo[]): Error {
+    return timeoutError(keys, Math.round(waitedMs), { holders: busy }, 0);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#deps.system.after(ms, resolve);
+    });
+  }
+}
+
+class TransactionHold implements TransactionLease {
+  readonly keys: readonly string[];
+  readonly label: string;
+  readonly mode: Wish["mode"];
+  readonly #fences: readonly bigint[];
+
+  constructor(keys: readonly string[], fences: readonly bigint[], { label, mode }: Wish) {
+    this.keys = keys;
+    this.#fences = fences;
+    this.label = label;
+    this.mode = mode;
+  }
+
+  get key(): string {
+    return this.keys[0] as string;
+  }
+
+  get fence(): bigint {
+    if (this.keys.length === 1) return this.#fences[0] as bigint;
+    throw new InvalidArgumentError("several keys have a fence each: use fenceOf(key)");
+  }
+
+  fenceOf(key: string): bigint {
+    const fence = this.#fences[this.keys.indexOf(key)];
+    if (fence !== undefined) return fence;
+    throw new InvalidArgumentError(`this lease does not hold ${JSON.stringify(key)}`, { key });
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { keys, label, mode } = this;
+    return { keys, label, mode, fences: this.#fences.map(String) };
+  }
+}

@@ -1,0 +1,157 @@
+// Actors through the public API: who may enter again, who is refused at once because it would wait for itself, and who waits
+// like a stranger.
+
+import assert from "node:assert/strict";
+import type { ApiCase } from "../case.ts";
+import { fails, grew, must } from "../checks.ts";
+import { later, sleep } from "../io.ts";
+import { kind } from "../needs.ts";
+
+export const actorCases: readonly ApiCase[] = [
+  {
+    id: "actors/reentrant",
+    sentence:
+      "an actor enters again with the same fence, and the key is free when the last handle has let go",
+    promises: ["P3", "P5"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const key = ctx.key();
+      const outer = await one.acquire(key);
+      const inner = await one.acquire(key, { reentrant: true, within: outer });
+      assert.equal(inner.fence, outer.fence);
+      const third = must(await one.tryAcquire(key, { reentrant: true, within: inner }), "the third entry");
+      assert.equal(await inner.release(), true);
+      assert.equal(await outer.release(), true);
+      assert.deepEqual([outer.held, inner.held, third.held], [false, false, true]);
+      assert.equal(await two.tryAcquire(key), null);
+      assert.equal(await third.verify(), true);
+      assert.equal(await third.release(), true);
+      const next = must(await two.tryAcquire(key), "the key that was let go of");
+      grew(outer.fence, next.fence);
+    },
+  },
+  {
+    id: "actors/refused",
+    sentence: "without reentrant a second acquire by the same actor is refused at once, in any mode",
+    promises: ["P15"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const locks = await ctx.locks();
+      const [key, other] = [ctx.key(), ctx.key()];
+      await locks.using(key, async (lease) => {
+        const sinceMs = ctx.nowMs();
+        await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { wait: 20_000 }));
+        await fails(
+          "ERR_LOCK_DEADLOCK",
+          locks.using([key, other], { reentrant: true }, () => {}),
+        );
+        assert.equal(await locks.tryAcquire(key), null);
+        assert.ok(ctx.nowMs() - sinceMs < ctx.slackMs, "the refusal came late");
+        assert.equal(lease.held, true);
+      });
+      assert.equal(await locks.inspect(key), null);
+      assert.equal(await locks.inspect(other), null);
+    },
+  },
+  {
+    id: "actors/siblings",
+    sentence:
+      "siblings inside one scope join its section by reentrant, and exclude each other on every other key",
+    promises: ["P1", "P15"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const locks = await ctx.locks();
+      const [key, other] = [ctx.key(), ctx.key()];
+      let [inside, together, most] = [0, 0, 0];
+      const fences = new Set<bigint>();
+      await locks.using(key, async (outer) => {
+        const sibling = async (): Promise<void> => {
+          await locks.using(key, { reentrant: true }, async (lease) => {
+            fences.add(lease.fence);
+            together += 1;
+            await sleep(20);
+          });
+          await locks.using(other, { reentrant: true, wait: 20_000 }, async () => {
+            inside += 1;
+            most = Math.max(most, inside);
+            await sleep(5);
+            inside -= 1;
+          });
+        };
+        await Promise.all([sibling(), sibling(), sibling()]);
+        assert.deepEqual([...fences], [outer.fence]);
+      });
+      assert.deepEqual([together, most], [3, 1]);
+      assert.equal(await locks.inspect(key), null);
+    },
+  },
+  {
+    id: "actors/upgrade",
+    sentence: "a reader that wants to write is refused at once; a writer may read inside its own section",
+    promises: ["P15"],
+    level: "api",
+    needs: [kind("shared")],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const key = ctx.key();
+      await one.using(key, { mode: "shared" }, async () => {
+        await fails("ERR_LOCK_DEADLOCK", one.acquire(key, { reentrant: true, wait: 20_000 }));
+        assert.equal(await one.tryAcquire(key, { reentrant: true }), null);
+        await one.using(key, { mode: "shared", reentrant: true }, (lease) => {
+          assert.equal(lease.mode, "shared");
+        });
+        must(await two.tryAcquire(key, { mode: "shared" }), "another reader");
+      });
+      await two.close();
+      const writer = await one.acquire(key, { wait: 20_000 });
+      const reader = await one.acquire(key, { mode: "shared", reentrant: true, within: writer });
+      assert.equal(reader.fence, writer.fence);
+      await writer.release();
+      assert.equal(reader.held, true);
+      await reader.release();
+      assert.equal(await one.inspect(key), null);
+    },
+  },
+  {
+    id: "actors/permits",
+    sentence: "an actor may take more permits of a semaphore while there can be some, and is refused after",
+    promises: ["P15"],
+    level: "api",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const locks = await ctx.locks();
+      const key = ctx.key();
+      await locks.using(key, { limit: 3 }, async (first) => {
+        await locks.using(key, { limit: 3, wait: 20_000 }, async (second) => {
+          assert.notEqual(second.fence, first.fence);
+          await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { limit: 3, permits: 2, wait: 20_000 }));
+          const again = await locks.acquire(key, { limit: 3, reentrant: true });
+          assert.ok([first.fence, second.fence].includes(again.fence), "the re-entry has a fence of its own");
+          assert.equal((await locks.inspect(key))?.holders.length, 2);
+        });
+      });
+    },
+  },
+  {
+    id: "actors/detached",
+    sentence: "a task that outlived its scope is an actor of its own",
+    promises: ["P15"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const locks = await ctx.locks();
+      const key = ctx.key();
+      let detached: Promise<string> = Promise.resolve("");
+      const first = await locks.using(key, (lease) => {
+        detached = later(sleep(50).then(() => locks.using(key, { wait: 20_000 }, () => "ran")));
+        return lease.fence;
+      });
+      assert.equal(await detached, "ran");
+      grew(first, must(await locks.tryAcquire(key), "the key").fence);
+    },
+  },
+];

@@ -1,0 +1,185 @@
+// Actors that hold and wait for each other's keys: one of them is refused in time with the whole story, the others go on, and
+// nobody is refused who could have waited.
+
+import assert from "node:assert/strict";
+import type { AcquireOptions, DeadlockError, Locks } from "../../index.ts";
+import type { ApiCase, ProcessCase } from "../case.ts";
+import { fails, must } from "../checks.ts";
+import { later, sleep } from "../io.ts";
+import { kind, severalProcesses } from "../needs.ts";
+
+/** How soon a circle is found (P15). */
+const FOUND_MS = 2_000;
+const PATIENT = { wait: 25_000 };
+
+interface Outcome {
+  readonly label: string;
+  readonly refused: DeadlockError | null;
+}
+
+/** Holds one key, lets the others do the same, and wants another. */
+async function greedy(
+  locks: Locks,
+  label: string,
+  [first, second]: readonly [string, string],
+  options: { readonly first?: AcquireOptions; readonly second?: AcquireOptions } = {},
+): Promise<Outcome> {
+  return locks.using(first, { ...PATIENT, label, ...options.first }, async () => {
+    await sleep(100);
+    try {
+      await locks.using(second, { ...PATIENT, label, ...options.second }, () => {});
+      return { label, refused: null };
+    } catch (error) {
+      return { label, refused: await fails<DeadlockError>("ERR_LOCK_DEADLOCK", Promise.reject(error)) };
+    }
+  });
+}
+
+function oneVictim(outcomes: readonly Outcome[]): DeadlockError {
+  const refused = outcomes.flatMap((outcome) => outcome.refused ?? []);
+  assert.equal(refused.length, 1, `${refused.length} were refused`);
+  return refused[0] as DeadlockError;
+}
+
+export const deadlockCases: readonly ApiCase[] = [
+  {
+    id: "deadlocks/circle",
+    sentence:
+      "two that want each other's key are found over the store: one is told the whole story, the other goes on",
+    promises: ["P15"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const [a, b] = [ctx.key("a"), ctx.key("b")];
+      const events: string[] = [];
+      for (const locks of [one, two]) locks.on("deadlock", ({ label }) => events.push(label));
+      const sinceMs = ctx.nowMs();
+      const outcomes = await Promise.all([greedy(one, "one", [a, b]), greedy(two, "two", [b, a])]);
+      const tookMs = ctx.nowMs() - sinceMs;
+      assert.ok(tookMs <= FOUND_MS + ctx.slackMs, `it took ${tookMs} ms`);
+      const { cycle, message } = oneVictim(outcomes);
+      assert.deepEqual(cycle.map((step) => `${step.label} ${step.holds} ${step.waitsFor}`).sort(), [
+        `one ${a} ${b}`,
+        `two ${b} ${a}`,
+      ]);
+      assert.match(message, /one holds .* two holds|two holds .* one holds/);
+      assert.deepEqual(events, [
+        must(
+          outcomes.find((one_) => one_.refused !== null),
+          "the victim",
+        ).label,
+      ]);
+      assert.deepEqual([await one.inspect(a), await one.inspect(b)], [null, null]);
+    },
+  },
+  {
+    id: "deadlocks/shared",
+    sentence: "a circle through readers is found",
+    promises: ["P15"],
+    level: "api",
+    needs: [kind("shared")],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const [a, b] = [ctx.key("a"), ctx.key("b")];
+      const options = { first: { mode: "shared" } } as const;
+      const reader = must(await two.tryAcquire(a, { mode: "shared" }), "a reader beside them");
+      const circle = [greedy(one, "one", [a, b], options), greedy(two, "two", [b, a], options)];
+      await sleep(200);
+      await reader.release();
+      oneVictim(await Promise.all(circle));
+    },
+  },
+  {
+    id: "deadlocks/permits",
+    sentence: "a circle through a semaphore is found only when too few permits can come back",
+    promises: ["P15"],
+    level: "api",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const [a, s] = [ctx.key("a"), ctx.key("s")];
+      const limit = 3;
+      const outside = must(await two.tryAcquire(s, { limit, permits: 2 }), "the permits outside");
+      const waits = Promise.all([
+        greedy(one, "one", [s, a], { first: { limit } }),
+        greedy(two, "two", [a, s], { second: { limit, permits: 2 } }),
+      ]);
+      await sleep(1_500);
+      await outside.release();
+      for (const { refused } of await waits) assert.equal(refused, null, refused?.message);
+      oneVictim(
+        await Promise.all([
+          greedy(one, "one", [s, a], { first: { limit } }),
+          greedy(two, "two", [a, s], { second: { limit, permits: 3 } }),
+        ]),
+      );
+    },
+  },
+  {
+    id: "deadlocks/no-alarm",
+    sentence: "a long chain of waits that ends somewhere alarms nobody, and its notes are gone with it",
+    promises: ["P15"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const all = [await ctx.locks(), await ctx.locks(), await ctx.locks()];
+      const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c"), ctx.key("d")] as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      const [one, two, three] = all as [Locks, Locks, Locks];
+      const alarms: string[] = [];
+      for (const locks of all) locks.on("deadlock", ({ label }) => alarms.push(label));
+      const end = later(three.using(keys[3], () => sleep(1_800)));
+      const chain = [
+        greedy(one, "one", [keys[0], keys[1]]),
+        greedy(two, "two", [keys[1], keys[2]]),
+        greedy(three, "three", [keys[2], keys[3]]),
+      ];
+      await sleep(1_200);
+      assert.equal((await one.inspect(keys[1]))?.holders[0]?.waitingFor, keys[2]);
+      for (const { refused } of await Promise.all(chain)) assert.equal(refused, null, refused?.message);
+      await end;
+      assert.deepEqual(alarms, []);
+    },
+  },
+];
+
+export const deadlockProcessCases: readonly ProcessCase[] = [
+  {
+    id: "process/deadlock",
+    sentence: "three processes in a ring over three keys: found in time, one is refused, the others go on",
+    promises: ["P15"],
+    level: "process",
+    needs: [severalProcesses],
+    async run(ctx) {
+      const children = await ctx.children(3);
+      const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c")];
+      const key = (i: number): string => must(keys[i % 3], "the key");
+      await Promise.all(children.map((child, i) => child.call("acquire", { as: "first", key: key(i) })));
+      const sinceMs = ctx.nowMs();
+      let [victims, tookMs] = [0, 0];
+      await Promise.all(
+        children.map(async (child, i) => {
+          const wants = { as: "second", within: "first", key: key(i + 1), options: PATIENT };
+          const refused = await child.call("acquire", wants).then(
+            () => null,
+            (error: unknown) => error as { readonly code: string; readonly message: string },
+          );
+          if (refused !== null) {
+            [victims, tookMs] = [victims + 1, ctx.nowMs() - sinceMs];
+            assert.equal(refused.code, "ERR_LOCK_DEADLOCK", refused.message);
+            for (const name of ["child 0", "child 1", "child 2"])
+              assert.match(refused.message, new RegExp(name));
+          } else await child.call("release", { as: "second" });
+          await child.call("release", { as: "first" });
+        }),
+      );
+      assert.equal(victims, 1, `${victims} were refused`);
+      assert.ok(tookMs <= FOUND_MS + ctx.slackMs, `it took ${tookMs} ms`);
+    },
+  },
+];

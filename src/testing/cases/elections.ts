@@ -1,0 +1,157 @@
+// One leader at a time, over many terms and when leaders die; observers see who it is.
+
+import assert from "node:assert/strict";
+import type { Election, Lease, Locks } from "../../index.ts";
+import type { ApiCase, ProcessCase } from "../case.ts";
+import { fails, grew, must } from "../checks.ts";
+import { arrives, later, sleep } from "../io.ts";
+import { severalProcesses } from "../needs.ts";
+import { judge } from "../sections.ts";
+
+const TERMS = 100;
+const PATIENCE_MS = 20_000;
+
+/** Stays in office until it is told to go. */
+function untilEnd(lease: Lease): Promise<void> {
+  return new Promise((resolve) => lease.signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+export const electionCases: readonly ApiCase[] = [
+  {
+    id: "elections/terms",
+    sentence: `over ${TERMS} terms of three candidates there are never two leaders, and every term has a larger fence`,
+    promises: ["P1", "P3", "P11"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const all = [await ctx.locks(), await ctx.locks(), await ctx.locks()];
+      const name = ctx.key("leader");
+      const log: string[] = [];
+      let terms = 0;
+      const campaign = (locks: Locks, who: number): Election =>
+        locks.elect(name, async (lease) => {
+          log.push(`begin ${lease.fence} ${who}`);
+          terms += 1;
+          await sleep(terms % 10 === 0 ? 3 : 0);
+          assert.equal(lease.held, true);
+          log.push(`end ${lease.fence} ${who}`);
+        });
+      const elections = all.map(campaign);
+      await arrives("the last term", () => terms >= TERMS, PATIENCE_MS);
+      await Promise.all(elections.map((election) => election.close()));
+      assert.ok(judge(log).finished >= TERMS, "terms are missing");
+      const led = new Set(log.map((line) => line.split(" ")[2])).size;
+      if (ctx.guarantees.order === "fifo") assert.equal(led, 3, `only ${led} ever led`);
+      // A candidate that was chosen in the moment of its close gives the key back after its caller has been told.
+      const [first] = all as [Locks];
+      const endMs = ctx.nowMs() + ctx.slackMs;
+      while ((await first.inspect(name)) !== null && ctx.nowMs() < endMs) await sleep(10);
+      assert.equal(await first.inspect(name), null);
+    },
+  },
+  {
+    id: "elections/resign",
+    sentence: "whoever resigns is followed by the next one, and observers see both",
+    promises: ["P3", "P11"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const [one, two, three] = [
+        await ctx.locks({ label: "one" }),
+        await ctx.locks({ label: "two" }),
+        await ctx.locks(),
+      ];
+      const name = ctx.key("leader");
+      const observer = three.elect(name);
+      assert.equal(await observer.leader(), null);
+      const seen: (string | null)[] = [];
+      const watching = later(
+        (async () => {
+          for await (const leader of observer.changes()) seen.push(leader?.label ?? null);
+        })(),
+      );
+      const first = one.elect(name, untilEnd);
+      await arrives("the first leader", () => first.isLeader);
+      const term = must(await observer.leader(), "the leader").fence;
+      const second = two.elect(name, untilEnd);
+      await sleep(100);
+      assert.equal(second.isLeader, false);
+      await arrives("the sight of the first", () => seen.includes("one"));
+      await first.resign();
+      assert.equal(first.isLeader, false);
+      await arrives("the second leader", () => second.isLeader, ctx.guarantees.pollMs + ctx.slackMs);
+      grew(term, must(await observer.leader(), "the second leader").fence);
+      await arrives("the sight of the second", () => seen.includes("two"));
+      await second.close();
+      await arrives("the return of the first", () => first.isLeader, ctx.guarantees.pollMs + ctx.slackMs);
+      await Promise.all([first.close(), observer.close()]);
+      await Promise.all([first.closed, second.closed, observer.closed, watching]);
+      assert.equal(await three.inspect(name), null);
+    },
+  },
+  {
+    id: "elections/ends",
+    sentence: "a lead that throws ends the election with its error; one that loses its term campaigns again",
+    promises: ["P6", "P17"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const [name, other] = [ctx.key("leader"), ctx.key("leader")];
+      const broken = one.elect(name, () => Promise.reject(new Error("out of order")));
+      await assert.rejects(broken.closed, /out of order/);
+      await broken.close();
+      const fences: bigint[] = [];
+      const election = one.elect(other, { ttl: 2_000, label: "the leader" }, async (lease) => {
+        fences.push(lease.fence);
+        await untilEnd(lease);
+        throw lease.signal.reason;
+      });
+      await arrives("the first term", () => fences.length === 1);
+      assert.equal((await election.leader())?.label, "the leader");
+      await two.revoke(other, { reason: "too long in office", force: true });
+      await arrives("the second term", () => fences.length === 2, PATIENCE_MS);
+      grew(must(fences[0], "a term"), must(fences[1], "a term"));
+      await one.close();
+      await election.closed;
+      assert.equal(election.isLeader, false);
+      await fails("ERR_LOCK_ABORTED", (async () => one.elect(name, untilEnd))());
+    },
+  },
+];
+
+export const electionProcessCases: readonly ProcessCase[] = [
+  {
+    id: "process/leader-killed",
+    sentence: "a leader that is killed is followed within the declared bound",
+    promises: ["P3", "P10"],
+    level: "process",
+    needs: [severalProcesses],
+    async run(ctx) {
+      const [ttl, graceMs] = [1_000, 100];
+      const child = await ctx.child();
+      const locks = await ctx.locks();
+      const name = ctx.key("leader");
+      const { fence } = await child.call("elect", { name, options: { ttl } });
+      let term = 0n;
+      const election = locks.elect(name, { ttl }, (lease) => {
+        term = lease.fence;
+        return untilEnd(lease);
+      });
+      await sleep(100);
+      assert.equal(election.isLeader, false);
+      const killedAtMs = ctx.nowMs();
+      await child.kill();
+      await arrives("the next leader", () => election.isLeader, PATIENCE_MS);
+      const tookMs = ctx.nowMs() - killedAtMs;
+      const { freeAfterCrashMs, pollMs } = ctx.guarantees;
+      const boundMs = (freeAfterCrashMs === "lease" ? ttl + graceMs : freeAfterCrashMs) + pollMs;
+      assert.ok(
+        tookMs <= boundMs + ctx.slackMs,
+        `the next leader came after ${tookMs} ms, bound ${boundMs} ms`,
+      );
+      grew(BigInt(fence), term);
+      await election.close();
+    },
+  },
+];
