@@ -7,6 +7,7 @@ import type { Random } from "../sim/world/random.ts";
 import { type Journal, nowMs } from "./journal.ts";
 import { Program } from "./program.ts";
 import type { ClientSetup, FromClient, ResourceSetup, RunSettings, ToClient } from "./settings.ts";
+import type { Target } from "./targets/target.ts";
 import { Watchdog } from "./watchdog.ts";
 
 export interface Client {
@@ -26,8 +27,10 @@ const HOLDERS_FIRST = 0.85;
 export class Crew {
   /** More of the environment for a client of that name. */
   environment: (name: string) => NodeJS.ProcessEnv = () => ({});
+  /** By which URL a client of that name reaches the store, when it is not the plain one. Not for a probe. */
+  reach: ((name: string) => Promise<string>) | null = null;
   readonly #settings: RunSettings;
-  readonly #url: string;
+  readonly #target: Target;
   readonly #folder: string;
   readonly #journal: Journal;
   readonly #watchdog = new Watchdog();
@@ -35,9 +38,9 @@ export class Crew {
   #resource: Program | null = null;
   #born = 0;
 
-  constructor(settings: RunSettings, url: string, folder: string, journal: Journal) {
+  constructor(settings: RunSettings, target: Target, folder: string, journal: Journal) {
     this.#settings = settings;
-    this.#url = url;
+    this.#target = target;
     this.#folder = folder;
     this.#journal = journal;
   }
@@ -65,7 +68,9 @@ export class Crew {
     const { seed, tasks, cheats } = this.#settings;
     const probe = kind === "probe";
     const name = `${kind}${this.#born}`;
-    const common = { name, url: this.#url, seed, folder: this.#folder, resource: this.#socket };
+    const { url, allow = [] } = this.#target;
+    const reached = probe || this.reach === null ? url : await this.reach(name);
+    const common = { name, url: reached, allow, seed, folder: this.#folder, resource: this.#socket };
     const setup: ClientSetup = {
       ...common,
       tasks,

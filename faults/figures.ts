@@ -3,7 +3,7 @@
 import { beliefs, type Belief } from "../sim/beliefs.ts";
 import { ofType } from "../sim/history.ts";
 import type { Histories, Span } from "./histories.ts";
-import type { Verdict } from "./verdict.ts";
+import type { Expected, Verdict } from "./verdict.ts";
 
 export interface Figures {
   readonly grants: number;
@@ -11,7 +11,8 @@ export interface Figures {
   readonly losses: number;
   readonly killedHolders: number;
   readonly refusals: number;
-  /** P1. */
+  readonly expected: Expected;
+  /** P1. Allowed where the store is expected to be fenced, not safe. */
   readonly overlaps: number;
   /** P3. */
   readonly fenceErrors: number;
@@ -29,7 +30,10 @@ export interface Figures {
 /** The first turn after a pause belongs to the pause. */
 const AROUND_MS = 50;
 
-export function figuresOf({ history, violations }: Verdict, histories: Histories): Figures {
+export function figuresOf(
+  { history, violations, expected, overlaps }: Verdict,
+  histories: Histories,
+): Figures {
   const killed = beliefs(history).filter((belief) => belief.ended === "crashed").length;
   const touches = ofType(history, "touched");
   const broken = (promise: string): number => violations.filter((one) => one.promise === promise).length;
@@ -38,7 +42,8 @@ export function figuresOf({ history, violations }: Verdict, histories: Histories
     losses: ofType(history, "lost").length + killed,
     killedHolders: killed,
     refusals: ofType(history, "refused").length,
-    overlaps: broken("P1"),
+    expected,
+    overlaps,
     fenceErrors: broken("P3"),
     violations: violations.length,
     strikes: ofType(history, "fault").length,

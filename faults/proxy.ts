@@ -22,14 +22,17 @@ export class Proxy {
   readonly #target: ProxyTarget;
   readonly #policies = { requests: passing(), replies: passing() };
   readonly #links = new Set<Link>();
+  readonly #only: RegExp | undefined;
 
-  private constructor(target: ProxyTarget) {
+  private constructor(target: ProxyTarget, only: RegExp | undefined) {
     this.#target = target;
+    this.#only = only;
     this.#server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
   }
 
-  static async listen(target: ProxyTarget): Promise<Proxy> {
-    const proxy = new Proxy(target);
+  /** Misbehaves only on connections on which the client has sent something that `only` matches, when it is given. */
+  static async listen(target: ProxyTarget, only?: RegExp): Promise<Proxy> {
+    const proxy = new Proxy(target, only);
     proxy.#server.listen(0, "127.0.0.1");
     await once(proxy.#server, "listening");
     return proxy;
@@ -40,7 +43,7 @@ export class Proxy {
   }
 
   get connections(): number {
-    return this.#links.size;
+    return [...this.#links].filter(({ open }) => open).length;
   }
 
   /** Nothing gets through, in one direction or in both; new connections are accepted and stay silent. */
@@ -83,9 +86,13 @@ export class Proxy {
 
   #accept(client: Socket): void {
     const upstream = connect({ ...this.#target, allowHalfOpen: true });
-    const link = new Link(client, upstream, this.#policies);
+    const link = new Link(client, upstream, this.#policies, this.#only);
     this.#links.add(link);
-    client.once("close", () => this.#links.delete(link));
+    // A client that left while it was cut off has something under way: until that has arrived the link is one.
+    for (const socket of [client, upstream])
+      socket.once("close", () => {
+        if (client.closed && upstream.closed) this.#links.delete(link);
+      });
   }
 }
 
@@ -98,16 +105,32 @@ class Link {
   readonly #sockets: readonly Socket[];
   readonly #pipes: readonly Pipe[];
 
-  constructor(client: Socket, upstream: Socket, policies: Readonly<Record<Direction, Policy>>) {
+  constructor(
+    client: Socket,
+    upstream: Socket,
+    policies: Readonly<Record<Direction, Policy>>,
+    only: RegExp | undefined,
+  ) {
+    const chosen = only === undefined ? policies : { requests: passing(), replies: passing() };
     this.#sockets = [client, upstream];
-    this.#pipes = [
-      new Pipe(client, upstream, policies.requests),
-      new Pipe(upstream, client, policies.replies),
-    ];
+    this.#pipes = [new Pipe(client, upstream, chosen.requests), new Pipe(upstream, client, chosen.replies)];
+    if (only !== undefined) {
+      client.on("data", (chunk: Buffer) => {
+        if (!only.test(chunk.toString("latin1"))) return;
+        // From here on it is one of those.
+        this.#pipes[0]?.obey(policies.requests);
+        this.#pipes[1]?.obey(policies.replies);
+      });
+    }
     for (const socket of this.#sockets) {
       socket.setNoDelay(true);
       socket.on("error", () => this.reset());
     }
+  }
+
+  /** The client is there. */
+  get open(): boolean {
+    return this.#sockets[0]?.closed === false;
   }
 
   changed(): void {
@@ -130,7 +153,7 @@ class Pipe {
   swallowed = false;
   readonly #from: Socket;
   readonly #to: Socket;
-  readonly #policy: Policy;
+  #policy: Policy;
   /** null is the sender's orderly end. */
   readonly #queue: { readonly chunk: Buffer | null; readonly dueMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -149,6 +172,11 @@ class Pipe {
     if (this.#policy.mode === "hold") this.#from.pause();
     else this.#from.resume();
     this.#flush();
+  }
+
+  obey(policy: Policy): void {
+    this.#policy = policy;
+    this.changed();
   }
 
   stop(): void {

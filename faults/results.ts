@@ -15,13 +15,17 @@ export interface Result extends Figures {
   readonly seed: number;
   readonly seconds: number;
   readonly clients: number;
-  readonly versions: { readonly node: string; readonly holdfast: string };
+  readonly versions: { readonly node: string; readonly holdfast: string; readonly server?: string };
 }
 
-export function writeResult(settings: RunSettings, figures: Figures): void {
+export function writeResult(settings: RunSettings, figures: Figures, server: string | null): void {
   const { store, fault, seed, seconds, clients } = settings;
   const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
-  const versions = { node: process.version, holdfast: manifest.version };
+  const versions = {
+    node: process.version,
+    holdfast: manifest.version,
+    ...(server === null ? {} : { server }),
+  };
   const result: Result = { store, fault, seed, seconds, clients, versions, ...figures };
   writeFileSync(join(FOLDER, `${store}-${fault}.json`), `${JSON.stringify(result, null, 2)}\n`);
 }
@@ -58,6 +62,8 @@ That the checkers see what they should is itself tested, with clients that lie i
 `;
 
 const NOTES = `
+*expected*: what the store's guarantees say of that fault. *safe*: no two holders believe at once. *fenced*: they may, and then
+the fence must keep the guarded register right; overlaps are counted, and every other promise is held against the store.
 *losses*: leases that ended against their holder's will, by a kill, by a pause longer than the lease, or by \`maxHold\` and
 \`renew: false\`, which some requests use. *stale writes refused*: what the guard kept out. *lost updates without guard*: what the
 same faults did to the register that has none; no lock can prevent these, the fence can. *longest recovery*: from the fault
@@ -69,6 +75,7 @@ P7, P8 and P13; it never excuses an overlap or a fence.
 const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [
   ["store", ({ store }) => store],
   ["fault", ({ fault }) => fault],
+  ["expected", ({ expected }) => expected],
   ["seconds", ({ seconds }) => String(seconds)],
   ["seed", ({ seed }) => String(seed)],
   ["strikes", ({ strikes }) => number(strikes)],
@@ -81,7 +88,7 @@ const COLUMNS: readonly (readonly [title: string, show: (result: Result) => stri
   ["lost updates without guard", ({ lostUpdatesWithoutGuard }) => number(lostUpdatesWithoutGuard)],
   ["longest recovery", ({ longestRecoveryMs }) => `${number(longestRecoveryMs)} ms`],
   ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
-  ["versions", ({ versions }) => `holdfast ${versions.holdfast}, Node ${versions.node}`],
+  ["versions", ({ versions }) => [versions.server, `Node ${versions.node}`].filter(Boolean).join(", ")],
 ];
 
 const number = (value: number): string => value.toLocaleString("en");

@@ -15,10 +15,12 @@ import { NEMESIS, readHistories } from "./histories.ts";
 import { Journal, nowMs } from "./journal.ts";
 import { LoopWatch } from "./loop-watch.ts";
 import { torment } from "./nemesis.ts";
-import { plugins } from "./plugins/index.ts";
+import { pluginFor } from "./plugins/index.ts";
+import type { Plugin } from "./plugins/plugin.ts";
 import type { RunSettings } from "./settings.ts";
-import { type Target, targets } from "./target.ts";
-import { judge, type Verdict } from "./verdict.ts";
+import { targetNamed } from "./targets/index.ts";
+import type { Target } from "./targets/target.ts";
+import { expected, judge, type Verdict } from "./verdict.ts";
 
 /** A probe waits at most half a minute for a key. */
 const PROBE_MS = 35_000;
@@ -29,6 +31,8 @@ const PROGRESS_MS = 5_000;
 
 export interface RunOutcome extends Verdict {
   readonly figures: Figures;
+  /** What ran behind the store. */
+  readonly version: string | null;
   /** Where the journals are; null when nothing was wrong and they are gone. */
   readonly kept: string | null;
 }
@@ -40,9 +44,11 @@ export async function run(
   const home = mkdtempSync(join(tmpdir(), "holdfast-faults-"));
   const folder = join(home, "journals");
   mkdirSync(folder);
-  const target = await made(settings.store, home);
+  const target = await targetNamed(settings.store)(home, settings.fault);
+  let plugin: Plugin;
   try {
-    await play(settings, target, home, folder, progress);
+    plugin = pluginFor(settings.fault, target);
+    await play(settings, plugin, target, home, folder, progress);
   } catch (error) {
     // It could not be run, so there is nothing to judge.
     if (readHistories(folder).events.length === 0) rmSync(home, { recursive: true, force: true });
@@ -52,33 +58,24 @@ export async function run(
     await target.stop();
   }
   const histories = readHistories(folder);
-  const verdict = judge(histories, target.guarantees);
+  const verdict = judge(histories, target.guarantees, expected(plugin, target));
   const good = verdict.violations.length === 0;
   if (good) rmSync(home, { recursive: true, force: true });
-  return { ...verdict, figures: figuresOf(verdict, histories), kept: good ? null : home };
-}
-
-function made(store: string, home: string): Promise<Target> {
-  const make = targets[store];
-  if (make === undefined)
-    throw new Error(`there is no store ${store}: there are ${Object.keys(targets).join(", ")}`);
-  return make(home);
+  const version = target.version ?? null;
+  return { ...verdict, figures: figuresOf(verdict, histories), version, kept: good ? null : home };
 }
 
 async function play(
   settings: RunSettings,
+  plugin: Plugin,
   target: Target,
   home: string,
   folder: string,
   progress: (line: string) => void,
 ): Promise<void> {
-  const plugin = plugins[settings.fault]?.();
-  if (plugin === undefined) {
-    throw new Error(`there is no fault ${settings.fault}: there are ${Object.keys(plugins).join(", ")}`);
-  }
   const journal = new Journal(folder, NEMESIS);
   const watch = new LoopWatch(NEMESIS, journal, () => {});
-  const crew = new Crew(settings, target.url, folder, journal);
+  const crew = new Crew(settings, target, folder, journal);
   const mark = (what: string): void => journal.write({ type: "fault", at: nowMs(), what });
   const startedMs = nowMs();
   const ticker = setInterval(() => progress(soFar(folder, nowMs() - startedMs)), PROGRESS_MS);
@@ -94,6 +91,7 @@ async function play(
     clearInterval(ticker);
     watch.stop();
     await crew.end();
+    await plugin.end?.();
     journal.close();
   }
 }
@@ -108,7 +106,7 @@ async function heal(crew: Crew, journal: Journal): Promise<void> {
 /** Everybody has closed. When every lease must be over, the store must not know of any (P16). */
 async function settle(target: Target, journal: Journal): Promise<void> {
   const closedMs = nowMs();
-  const locks = createLocks(target.url);
+  const locks = createLocks(target.url, { allow: [...(target.allow ?? [])] });
   try {
     for (;;) {
       const left = await leftIn(locks);
@@ -135,7 +133,11 @@ async function leftIn(locks: Locks): Promise<LockInfo[]> {
 
 /** A lease ends with its time. Who was killed while it waited has not left the line, and is forgotten for its silence. */
 function patienceMs({ holders }: LockInfo, { guarantees }: Target): number {
-  if (holders.length > 0) return LONGEST_TTL_MS + defaultGraceMs(LONGEST_TTL_MS);
+  const { freeAfterCrashMs } = guarantees;
+  if (holders.length > 0) {
+    const leaseMs = LONGEST_TTL_MS + defaultGraceMs(LONGEST_TTL_MS);
+    return freeAfterCrashMs === "lease" ? leaseMs : Math.max(leaseMs, freeAfterCrashMs);
+  }
   return SILENT_CLAIMS * guarantees.claimMs;
 }
 

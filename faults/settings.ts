@@ -1,5 +1,7 @@
 // What defines a run, what its processes are started with, and what they say to each other. Types and plain data only.
 
+import type { AllowName } from "../src/index.ts";
+
 export interface RunSettings {
   readonly store: string;
   readonly fault: string;
@@ -33,6 +35,8 @@ export type Cheat = (typeof CHEATS)[number];
 export interface ClientSetup {
   readonly name: string;
   readonly url: string;
+  /** Unsafe settings of the store that are accepted by name. */
+  readonly allow: readonly AllowName[];
   readonly seed: number;
   /** Where journals go. */
   readonly folder: string;

@@ -1,6 +1,7 @@
 // The judgement of a run: the checkers that the simulator uses, over a history made by real processes, and a few things
 // that only real processes can get wrong. It must never excuse anything that its client was awake for.
 
+import { exclusion } from "../sim/checkers/exclusion.ts";
 import { check, type NamedViolation } from "../sim/checkers/index.ts";
 import { stoppedMs } from "../sim/stops.ts";
 import type { History, RunContext } from "../sim/history.ts";
@@ -9,33 +10,53 @@ import { defaultGraceMs } from "../src/core/window.ts";
 import type { Guarantees } from "../src/index.ts";
 import type { Histories } from "./histories.ts";
 import type { Remark } from "./journal.ts";
+import type { Plugin } from "./plugins/plugin.ts";
+import type { Target } from "./targets/target.ts";
 
 /** Timers of a busy machine are late by so much without anybody having been stopped. Exclusion and fences have no slack. */
 const SLACK_MS = 30;
 /** A pause that begins between the store's grant and the client's first look at it. */
 const JUST_BEFORE_MS = 50;
+/** The default hand-off slice, and the machine's own lateness. */
+const HAND_OFF_MS: number = 10 + SLACK_MS;
+
+/** What a store may make of a fault: nothing shows, or holders overlap and the fence keeps the resource safe. */
+export type Expected = "safe" | "fenced";
 
 export interface Verdict {
   readonly history: History;
+  readonly expected: Expected;
+  /** Of two holders that believed at once. Violations only where the store is expected to be safe. */
+  readonly overlaps: number;
   readonly violations: readonly NamedViolation[];
 }
 
-export function judge(histories: Histories, guarantees: Guarantees): Verdict {
-  const history: History = { events: histories.events, context: contextOf(guarantees) };
-  const violations = [...check(history), ...histories.remarks.flatMap((remark) => remarked(remark, history))];
-  return { history, violations };
+export function expected({ survives }: Plugin, target: Target): Expected {
+  const declared = [...target.guarantees.survives, ...(target.survives ?? [])];
+  return survives === undefined || declared.includes(survives) ? "safe" : "fenced";
 }
 
-function contextOf(guarantees: Guarantees): RunContext {
-  const { freeAfterCrashMs, order, pollMs, claimMs } = guarantees;
+export function judge(histories: Histories, guarantees: Guarantees, what: Expected = "safe"): Verdict {
+  const context = contextOf(guarantees, what === "fenced");
+  const history: History = { events: histories.events, context };
+  const violations = [...check(history), ...histories.remarks.flatMap((remark) => remarked(remark, history))];
+  const overlaps = exclusion({ ...history, context: { ...context, forgetful: false } }).length;
+  return { history, violations, expected: what, overlaps };
+}
+
+function contextOf(guarantees: Guarantees, forgetful: boolean): RunContext {
+  const { freeAfterCrashMs, freeLateMs = 0, order, pollMs, claimMs } = guarantees;
   return {
-    forgetful: false,
-    handOffBlurMs: 0,
+    forgetful,
+    // A holder may hand its lease on until it hears that the store has forgotten it.
+    handOffBlurMs: forgetful ? HAND_OFF_MS : 0,
+    calm: false,
+    roundTripMs: 0,
     fifo: order === "fifo",
     pollMs,
     claimMs,
     freeAfterCrashMs: (ttlMs) =>
-      freeAfterCrashMs === "lease" ? ttlMs + defaultGraceMs(ttlMs) : freeAfterCrashMs,
+      (freeAfterCrashMs === "lease" ? ttlMs + defaultGraceMs(ttlMs) : freeAfterCrashMs) + freeLateMs,
     abandonMs: 10_000,
     slackMs: SLACK_MS,
     callTimeoutMs,

@@ -1,7 +1,7 @@
 // The tasks of one client: they ask, work on the registers, renew and let go as users do, and write down every step.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockError, type Locks } from "../../src/index.ts";
+import { type Kind, LockError, type Locks } from "../../src/index.ts";
 import type { Random } from "../../sim/world/random.ts";
 import { type Journal, nowMs } from "../journal.ts";
 import type { BeliefsBook, ClientLease } from "./beliefs-book.ts";
@@ -21,6 +21,8 @@ export interface WorkerDeps {
   readonly book: BeliefsBook;
   readonly resource: ResourceLink;
   readonly random: Random;
+  /** Of locks that the store has. */
+  readonly kinds: readonly Kind[];
   /** Aborts when tasks are to end. */
   readonly finish: AbortSignal;
 }
@@ -34,9 +36,9 @@ export class Worker {
   }
 
   async task(): Promise<void> {
-    const { random, finish } = this.#deps;
+    const { random, finish, kinds } = this.#deps;
     while (!finish.aborted) {
-      await this.once(plan(random));
+      await this.once(plan(random, kinds));
       await this.#sleep(random.between(0, 25));
     }
   }

@@ -3,7 +3,7 @@
 
 import type { Random } from "../../sim/world/random.ts";
 import type { Crew } from "../crew.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../targets/target.ts";
 
 export interface Run {
   readonly crew: Crew;
@@ -18,10 +18,14 @@ export interface Plugin {
   readonly name: string;
   /** Shortest and longest time between two strikes. */
   readonly everyMs: readonly [number, number];
+  /** Exclusion is held against a store that declares to survive this; without a name, against every store. */
+  readonly survives?: string;
   /** Before the first client is started. Throws when this fault is not possible here. */
   start(run: Run): Promise<void>;
   strike(run: Run, random: Random): Promise<void>;
   stop(run: Run): Promise<void>;
+  /** When the last client is gone. */
+  end?(): Promise<void>;
 }
 
 export const nothing = (): Promise<void> => Promise.resolve();

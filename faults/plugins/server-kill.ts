@@ -9,6 +9,7 @@ export function serverKill(): Plugin {
   return {
     name: "server-kill",
     everyMs: [2_000, 5_000],
+    survives: "server restart",
     start(run: Run): Promise<void> {
       serversOf(run);
       return nothing();

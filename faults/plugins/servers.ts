@@ -1,6 +1,6 @@
 // The servers of a run's store, for faults that need some.
 
-import type { FaultyServer } from "../target.ts";
+import type { FaultyServer } from "../targets/target.ts";
 import type { Run } from "./plugin.ts";
 
 /** At least one. Throws where the store has none, so that no run passes because its fault could not strike. */

@@ -1,0 +1,109 @@
+// One MariaDB in either mode, by a user that has no more rights than it needs. What is committed survives the server's death.
+
+import { join } from "node:path";
+import { createConnection, type RowDataPacket } from "mysql2/promise";
+import { APP, mariadbProgram, startMariadb } from "../../scripts/servers/mariadb.ts";
+import { findProgram } from "../../scripts/servers/packages.ts";
+import { mysqlGuarantees, mysqlRowGuarantees } from "../../src/stores/mysql/index.ts";
+import { ClockShim, Offset } from "../clock-shim.ts";
+import { OwnedServer } from "./owned-server.ts";
+import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
+
+const USER = { user: "locker", password: "locker" } as const;
+
+export const mysqlTarget: TargetMaker = (folder, fault) => target("table", folder, fault);
+export const mysqlRowTarget: TargetMaker = (folder, fault) => target("row", folder, fault);
+
+async function target(mode: "table" | "row", folder: string, fault: string): Promise<Target> {
+  const offset = fault === "server-clock" ? new Offset(join(folder, "mariadb.offset")) : null;
+  const shim =
+    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
+  const program = await findProgram(mariadbProgram);
+  const server = await OwnedServer.start({
+    name: "mariadb",
+    dataFolder: join(folder, "mariadb"),
+    start: (port, dataFolder) => startMariadb({ own: true, port, dataFolder, program, env: shim }),
+  });
+  const say = (sql: string): Promise<RowDataPacket[]> => tell(server.port, sql);
+  await say(`CREATE USER ${USER.user}@'127.0.0.1' IDENTIFIED BY '${USER.password}'`);
+  await say(`GRANT ALL ON ${APP.database}.* TO ${USER.user}@'127.0.0.1'`);
+  const clocked: FaultyServer = Object.assign(server, {
+    clock: true,
+    setClock: (ms: number) => offset?.set(ms),
+  });
+  // Wiping is another server: the account would be gone with it.
+  Object.defineProperty(clocked, "wipe", { value: undefined });
+  const urlOf = (port: number): string =>
+    `mysql://${USER.user}:${USER.password}@127.0.0.1:${port}/${APP.database}?mode=${mode}`;
+  return {
+    url: urlOf(server.port),
+    guarantees: mode === "row" ? mysqlRowGuarantees : mysqlGuarantees,
+    servers: [clocked],
+    survives: mode === "row" ? [] : ["server restart"],
+    through: ([port]) => urlOf(port as number),
+    listens: /SELECT SLEEP/,
+    tricks: {
+      "session-kill": sessionKill(say, mode),
+      "read-only": readOnly(say),
+      ...(mode === "row" ? {} : { "deadlock-victim": deadlockVictim(server.port) }),
+    },
+    version: `MariaDB ${String((await say("SELECT VERSION() AS v"))[0]?.["v"])}`,
+    stop: () => server.stop(),
+  };
+}
+
+type Say = (sql: string) => Promise<RowDataPacket[]>;
+
+/** Some of the clients' sessions are ended by an operator. In row mode the locks go with them. */
+const sessionKill = (say: Say, mode: "table" | "row"): Trick => ({
+  everyMs: [200, 800],
+  forMs: [0, 0],
+  ...(mode === "row" ? { survives: "session ended by the server" } : {}),
+  begin: async () => {
+    const rows = await say(
+      `SELECT id FROM information_schema.processlist WHERE user = '${USER.user}' ORDER BY RAND() LIMIT 3`,
+    );
+    for (const row of rows) await say(`KILL ${Number(row["id"])}`).catch(() => {});
+  },
+  end: () => Promise.resolve(),
+});
+
+const readOnly = (say: Say): Trick => ({
+  everyMs: [500, 1_500],
+  forMs: [100, 1_500],
+  begin: async () => void (await say("SET GLOBAL read_only = 1")),
+  end: async () => void (await say("SET GLOBAL read_only = 0")),
+});
+
+/** Somebody locks the same rows in another order, and holds them for a moment. */
+const deadlockVictim = (port: number): Trick => ({
+  everyMs: [20, 100],
+  forMs: [0, 0],
+  begin: async () => {
+    const connection = await connect(port);
+    try {
+      await connection.query("BEGIN");
+      await connection.query("SELECT name FROM holdfast_lock ORDER BY name DESC FOR UPDATE");
+      await connection.query("DO SLEEP(0.02)");
+      await connection.query("ROLLBACK");
+    } catch {
+      // It was the victim itself.
+    } finally {
+      connection.destroy();
+    }
+  },
+  end: () => Promise.resolve(),
+});
+
+const connect = (port: number): ReturnType<typeof createConnection> =>
+  createConnection({ host: "127.0.0.1", port, ...APP });
+
+async function tell(port: number, sql: string): Promise<RowDataPacket[]> {
+  const connection = await connect(port);
+  try {
+    const [rows] = await connection.query<RowDataPacket[]>(sql);
+    return Array.isArray(rows) ? rows : [];
+  } finally {
+    connection.destroy();
+  }
+}

@@ -1,0 +1,72 @@
+// One PostgreSQL primary, with leases in a table or with session locks. It forces nothing to disk, which only a crash of the
+// machine could tell from one that does.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { startPostgres } from "../../scripts/servers/postgres.ts";
+import { advisoryGuarantees, postgresGuarantees } from "../../src/stores/postgres/index.ts";
+import { OwnedServer } from "./owned-server.ts";
+import type { Target, Trick } from "./target.ts";
+
+type Mode = "table" | "advisory";
+
+export const postgresTarget = (): Promise<Target> => made("table");
+export const advisoryTarget = (): Promise<Target> => made("advisory");
+
+async function made(mode: Mode): Promise<Target> {
+  // Not inside of the run's own folder, which the user that the server runs as may not enter.
+  const dataFolder = mkdtempSync(join(tmpdir(), "holdfast-postgres-data-"));
+  const server = await OwnedServer.start({
+    name: "postgres",
+    dataFolder,
+    start: (port) => startPostgres({ own: true, port, dataFolder }),
+  });
+  const say = (text: string): Promise<string> => tell(server.port, text);
+  return {
+    url: urlOf(server.port, mode),
+    guarantees: mode === "table" ? postgresGuarantees : advisoryGuarantees,
+    servers: [server],
+    ...(mode === "table" ? { survives: ["server restart"], listens: /LISTEN/ } : {}),
+    through: ([port]) => urlOf(port as number, mode),
+    tricks: { "sessions-ended": sessionsEnded(say, mode) },
+    version: `PostgreSQL ${(await say("SHOW server_version")).split(" ")[0]}`,
+    async stop() {
+      await server.stop();
+      rmSync(dataFolder, { recursive: true, force: true });
+    },
+  };
+}
+
+function urlOf(port: number, mode: Mode): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres${mode === "table" ? "" : "?mode=advisory"}`;
+}
+
+type Say = (text: string) => Promise<string>;
+
+/** An operator, or a failing network device, ends every session. With it go session locks, and leases in a table stay. */
+const sessionsEnded = (say: Say, mode: Mode): Trick => ({
+  everyMs: [300, 1_500],
+  forMs: [0, 0],
+  ...(mode === "advisory" ? { survives: "sessions ended" } : {}),
+  begin: async () =>
+    void (await say(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+    )),
+  end: () => Promise.resolve(),
+});
+
+async function tell(port: number, text: string): Promise<string> {
+  const client = new Client({ connectionString: urlOf(port, "table") });
+  // The call itself rejects.
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const answer: unknown = await client.query(text);
+    const last = (Array.isArray(answer) ? answer.at(-1) : answer) as { rows: Record<string, string>[] };
+    return Object.values(last.rows[0] ?? {})[0] ?? "";
+  } finally {
+    await client.end();
+  }
+}

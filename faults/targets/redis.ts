@@ -1,0 +1,75 @@
+// One Redis node that has every write on disk before it acknowledges it, so that a restart forgets nothing; `server-wipe` is
+// the node that does.
+
+import { join } from "node:path";
+import { createClient } from "redis";
+import { findProgram } from "../../scripts/servers/packages.ts";
+import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
+import { redisGuarantees } from "../../src/stores/redis/index.ts";
+import { ClockShim, Offset } from "../clock-shim.ts";
+import { OwnedServer } from "./owned-server.ts";
+import type { FaultyServer, Target, Trick } from "./target.ts";
+
+const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
+/** Less than an empty server needs. */
+const FULL = "1";
+
+export async function redisTarget(folder: string, fault: string): Promise<Target> {
+  const offset = fault === "server-clock" ? new Offset(join(folder, "redis.offset")) : null;
+  const found = await findProgram(redisProgram);
+  const shim =
+    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
+  const program = { ...found, env: { ...found.env, ...shim } };
+  const server = await OwnedServer.start({
+    name: "redis",
+    dataFolder: join(folder, "redis"),
+    start: (port, dataFolder) => startRedis({ own: true, port, dataFolder, args: DURABLE, program }),
+  });
+  const clocked: FaultyServer = Object.assign(server, {
+    clock: true,
+    setClock: (ms: number) => offset?.set(ms),
+  });
+  const say = (...words: string[]): Promise<string> => tell(server.port, words);
+  return {
+    url: urlOf(server.port),
+    guarantees: redisGuarantees,
+    servers: [clocked],
+    survives: ["server restart"],
+    through: ([port]) => urlOf(port as number),
+    listens: /subscribe/i,
+    tricks: { "script-flush": scriptFlush(say), "out-of-memory": outOfMemory(say) },
+    version: `Redis ${/redis_version:(\S+)/.exec(await say("INFO", "server"))?.[1]}`,
+    stop: () => server.stop(),
+  };
+}
+
+const urlOf = (port: number): string => `redis://127.0.0.1:${port}`;
+
+type Say = (...words: string[]) => Promise<string>;
+
+const scriptFlush = (say: Say): Trick => ({
+  everyMs: [50, 300],
+  forMs: [0, 0],
+  begin: async () => void (await say("SCRIPT", "FLUSH", "SYNC")),
+  end: () => Promise.resolve(),
+});
+
+/** Who holds may renew and release, nobody new gets in (P17: and is told why). */
+const outOfMemory = (say: Say): Trick => ({
+  everyMs: [300, 1_000],
+  forMs: [100, 2_000],
+  begin: async () => void (await say("CONFIG", "SET", "maxmemory", FULL)),
+  end: async () => void (await say("CONFIG", "SET", "maxmemory", "0")),
+});
+
+async function tell(port: number, words: readonly string[]): Promise<string> {
+  const client = createClient({ url: urlOf(port), socket: { reconnectStrategy: false } });
+  // The call itself rejects.
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await client.sendCommand<string>([...words]);
+  } finally {
+    client.destroy();
+  }
+}

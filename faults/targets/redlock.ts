@@ -1,0 +1,96 @@
+// Five independent Redis masters that keep nothing on disk, so that a node which is killed has forgotten everything and must sit out;
+// `redlock-rdb` keeps snapshots, which remember too little, and `redlock-aof` every write. The longest ttl is short, so that a
+// node which sits out votes again within the run.
+
+import { join } from "node:path";
+import { findProgram } from "../../scripts/servers/packages.ts";
+import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
+import { createLocks } from "../../src/index.ts";
+import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
+import { ClockShim, Offset } from "../clock-shim.ts";
+import { OwnedServer } from "./owned-server.ts";
+import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
+
+const NODES = 5;
+const MAX_TTL = "2s";
+const READY_MS = 15_000;
+
+export const redlockTarget: TargetMaker = (folder, fault) => made(folder, fault, []);
+export const redlockRdbTarget: TargetMaker = (folder, fault) => made(folder, fault, ["--save", "1 1"]);
+export const redlockAofTarget: TargetMaker = (folder, fault) =>
+  made(folder, fault, ["--appendonly", "yes", "--appendfsync", "always"]);
+
+async function made(folder: string, fault: string, args: readonly string[]): Promise<Target> {
+  const servers: (OwnedServer & FaultyServer)[] = [];
+  for (let at = 1; at <= NODES; at += 1) servers.push(await node(folder, fault, `redis-${at}`, args));
+  const url = urlOf(servers.map(({ port }) => port));
+  await introduce(url);
+  return {
+    url,
+    guarantees: redlockGuarantees,
+    servers,
+    survives: ["server restart", "server restart without its data"],
+    through: urlOf,
+    listens: /subscribe/i,
+    tricks: { "nodes-mayhem": mayhem(servers) },
+    version: "Redis, five nodes",
+    stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+  };
+}
+
+async function node(
+  folder: string,
+  fault: string,
+  name: string,
+  args: readonly string[],
+): Promise<OwnedServer & FaultyServer> {
+  const offset = fault === "server-clock" ? new Offset(join(folder, `${name}.offset`)) : null;
+  const found = await findProgram(redisProgram);
+  const shim =
+    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
+  const program = { ...found, env: { ...found.env, ...shim } };
+  const server = await OwnedServer.start({
+    name,
+    dataFolder: join(folder, name),
+    start: (port, dataFolder) => startRedis({ own: true, port, dataFolder, args, program }),
+  });
+  return Object.assign(server, { clock: true, setClock: (ms: number) => offset?.set(ms) });
+}
+
+/** The nodes are new, and that is said once: whoever comes later must not believe it of a node that was emptied. */
+async function introduce(url: string): Promise<void> {
+  const locks = createLocks(url, { allow: ["fresh-nodes"] });
+  try {
+    await (await locks.acquire("first", { ttl: 1_000, wait: READY_MS })).release();
+  } finally {
+    await locks.close();
+  }
+}
+
+function urlOf(ports: readonly number[]): string {
+  return `redlock://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?maxTtl=${MAX_TTL}`;
+}
+
+/** One node after the other is frozen, killed and emptied, before the last one has recovered. */
+function mayhem(servers: readonly OwnedServer[]): Trick {
+  let strikes = 0;
+  let frozen: OwnedServer | null = null;
+  return {
+    everyMs: [1_000, 2_500],
+    forMs: [200, 1_500],
+    async begin() {
+      const server = servers[strikes % servers.length] as OwnedServer;
+      const kind = strikes % 3;
+      strikes += 1;
+      if (kind === 0) {
+        frozen = server;
+        server.freeze();
+      } else await (kind === 1 ? server.kill() : server.wipe());
+    },
+    end() {
+      frozen?.thaw();
+      frozen = null;
+      return Promise.resolve();
+    },
+  };
+}

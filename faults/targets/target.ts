@@ -1,0 +1,53 @@
+// What a run needs to know of a store: how clients reach it, what it promises, and how it can be harmed. Types only.
+
+import type { AllowName, Guarantees } from "../../src/index.ts";
+
+/** A server that is ours to harm. */
+export interface FaultyServer {
+  readonly name: string;
+  /** On the loopback address. A proxy may stand in front of it. */
+  readonly port: number;
+  /** kill -9, then started again on the same port with the data that it keeps. Resolves when it answers. */
+  kill(): Promise<void>;
+  /** The same, and started again as if it had never been. Absent where nothing can be forgotten so. */
+  readonly wipe?: () => Promise<void>;
+  freeze(): void;
+  thaw(): void;
+  /** Its calendar can be set. */
+  readonly clock?: boolean;
+  /** It is off by so much from now on. Only in a run of `server-clock`, for which the server is started with a library of ours. */
+  readonly setClock?: (offsetMs: number) => void;
+}
+
+/** A fault that only this store knows: what is done, and how it is undone after a while. */
+export interface Trick {
+  /** Shortest and longest time between two strikes. */
+  readonly everyMs: readonly [number, number];
+  /** Shortest and longest time until it is undone. */
+  readonly forMs: readonly [number, number];
+  /** Exclusion is held against a store that declares to survive this; without a name, against every store. */
+  readonly survives?: string;
+  readonly begin: () => Promise<void>;
+  readonly end: () => Promise<void>;
+}
+
+export interface Target {
+  readonly url: string;
+  readonly guarantees: Guarantees;
+  readonly servers: readonly FaultyServer[];
+  /** Unsafe settings that the clients accept by name. */
+  readonly allow?: readonly AllowName[];
+  /** What it survives as it is set up here, beyond what the store promises everywhere. */
+  readonly survives?: readonly string[];
+  /** The URL by which each server is reached at another port. Absent where servers tell clients where to go. */
+  readonly through?: (ports: readonly number[]) => string;
+  /** What a client writes on a connection over which pushes will come. Absent where pushes share a connection with replies. */
+  readonly listens?: RegExp;
+  readonly tricks?: Readonly<Record<string, Trick>>;
+  /** What runs here, for the record. */
+  readonly version?: string;
+  stop(): Promise<void>;
+}
+
+/** Makes the store of one run for one fault, with whatever it needs inside of the run's folder. */
+export type TargetMaker = (folder: string, fault: string) => Promise<Target>;

@@ -1,0 +1,102 @@
+// An ensemble of three ZooKeeper servers that write to disk before they answer, and what can happen to it: its leader killed or
+// frozen, one server gone for a while, a majority gone and back.
+
+import { type Ensemble, fourLetters, type Member, startEnsemble } from "../../scripts/servers/zookeeper.ts";
+import { zookeeperGuarantees } from "../../src/stores/zookeeper/index.ts";
+import type { FaultyServer, Target, Trick } from "./target.ts";
+
+/** Short, so that clients that are stopped or cut off outlive their session often. */
+const SESSION_MS = 1_500;
+
+export async function zookeeperTarget(): Promise<Target> {
+  const ensemble = await startEnsemble(3);
+  const [first] = ensemble.members;
+  const said = first === undefined ? "" : await fourLetters(first.port, "srvr");
+  return {
+    url: urlOf(ensemble.members.map(({ port }) => port)),
+    guarantees: zookeeperGuarantees(SESSION_MS),
+    servers: ensemble.members.map(faulty),
+    survives: ["server restart"],
+    through: urlOf,
+    tricks: {
+      "leader-kill": ofLeader(ensemble, "SIGKILL", (victim) => victim.restart()),
+      "leader-freeze": ofLeader(ensemble, "SIGSTOP", (victim) => Promise.resolve(victim.kill("SIGCONT"))),
+      "member-restart": memberRestart(ensemble),
+      "majority-lost": majorityLost(ensemble),
+    },
+    version: `ZooKeeper ${/version: ([\d.]+)/.exec(said)?.[1]}, three servers`,
+    stop: () => ensemble.stop(),
+  };
+}
+
+function urlOf(ports: readonly number[]): string {
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(",");
+  return `zookeeper://${hosts}?sessionTimeout=${SESSION_MS}ms`;
+}
+
+function faulty(member: Member): FaultyServer {
+  return {
+    name: member.name,
+    port: member.port,
+    async kill() {
+      member.kill("SIGKILL");
+      await member.restart();
+    },
+    freeze: () => member.kill("SIGSTOP"),
+    thaw: () => member.kill("SIGCONT"),
+  };
+}
+
+/** Long enough for the others to choose a new one, or too short for it. */
+function ofLeader(
+  ensemble: Ensemble,
+  signal: NodeJS.Signals,
+  undo: (victim: Member) => Promise<void>,
+): Trick {
+  let victim: Member | null = null;
+  return {
+    everyMs: [1_000, 3_000],
+    forMs: [200, 4_000],
+    async begin() {
+      victim = await ensemble.leader();
+      victim.kill(signal);
+    },
+    async end() {
+      if (victim !== null) await undo(victim);
+    },
+  };
+}
+
+function memberRestart(ensemble: Ensemble): Trick {
+  let next = 0;
+  let victim: Member | undefined;
+  return {
+    everyMs: [500, 1_500],
+    forMs: [0, 1_500],
+    begin() {
+      victim = ensemble.members[next % ensemble.members.length];
+      next += 1;
+      victim?.kill("SIGKILL");
+      return Promise.resolve();
+    },
+    async end() {
+      await victim?.restart();
+    },
+  };
+}
+
+function majorityLost(ensemble: Ensemble): Trick {
+  const victims = ensemble.members.slice(1);
+  return {
+    everyMs: [2_000, 5_000],
+    forMs: [300, 3_000],
+    begin() {
+      for (const victim of victims) victim.kill("SIGKILL");
+      return Promise.resolve();
+    },
+    async end() {
+      await Promise.all(victims.map((victim) => victim.restart()));
+      await ensemble.settled();
+    },
+  };
+}
