@@ -1,21 +1,26 @@
 // Every folder under test/ that holds tests is a project of its own. Tests are never retried.
-// Only tests that use neither real time nor real processes run side by side.
+// Side by side run tests that use neither real time nor real processes, and those that mostly wait for servers of their own.
 
 import { defineConfig } from "vitest/config";
 import { testFolders } from "./scripts/test-folders.mjs";
 
-const SIDE_BY_SIDE = ["tidy", "types", "unit"];
+const SIDE_BY_SIDE = ["tidy", "types", "unit", "conformance", "servers"];
+const WORKERS = 3;
+/** More settings of the same stores, which would take `npm test` too long: HOLDFAST_MORE=1 npx vitest run --project conformance. */
+const MORE = Boolean(process.env["HOLDFAST_MORE"]);
 
 export default defineConfig({
   test: {
+    maxWorkers: WORKERS,
     projects: testFolders(import.meta.dirname).map((name, index) => ({
       test: {
         name,
-        include: [`test/${name}/**/*.test.ts`],
+        include: [`test/${name}/**/*.test.ts`, ...(MORE ? [`test/${name}/**/*.more.ts`] : [])],
         fileParallelism: SIDE_BY_SIDE.includes(name),
         sequence: { groupOrder: index },
         retry: 0,
         allowOnly: false,
+        maxConcurrency: 2,
         testTimeout: 40_000,
         hookTimeout: 60_000,
       },

@@ -1,15 +1,17 @@
-// Embeds the scripts, compiles src/ into dist/ and makes the command executable. Plain tsc: the package ships what was written.
+// Embeds scripts and statements, compiles src/ into dist/ and makes the command executable. Plain tsc: the package ships what was written.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { writeGenerated } from "./lua.mjs";
+import { writeSql } from "./sql.mjs";
 
 const root = join(import.meta.dirname, "..");
 const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 
 writeGenerated();
+writeSql();
 rmSync(join(root, "dist"), { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], {
   stdio: "inherit",

@@ -15,6 +15,8 @@ export interface Ask {
   readonly limit: number;
   readonly ttlMs: number;
   readonly waitMs: number;
+  /** The lease that its actor holds meanwhile. */
+  readonly within?: string;
 }
 
 export interface Granted {
@@ -117,6 +119,10 @@ export interface RunContext {
   readonly forgetful: boolean;
   /** In a forgetful run: how much older than the rest of the world a fence may be that is handed on inside a process. */
   readonly handOffBlurMs: number;
+  /** Nothing was lost, cut, stopped or killed. */
+  readonly calm: boolean;
+  /** The longest that a question and its answer are on their way. */
+  readonly roundTripMs: number;
   readonly fifo: boolean;
   readonly pollMs: number;
   readonly claimMs: number;

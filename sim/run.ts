@@ -101,6 +101,8 @@ class World {
         // Only within its slice is a lease handed on; the slice counts from the arrival of the grant.
         handOffBlurMs:
           this.#settings.handoffMs === 0 ? 0 : this.#settings.handoffMs + this.#settings.maxDelayMs * 2 + 10,
+        calm: this.#settings.faults.length === 0 && this.#settings.loss === 0,
+        roundTripMs: 2 * this.#settings.maxDelayMs,
         fifo: simGuarantees.order === "fifo",
         pollMs: simGuarantees.pollMs,
         claimMs: simGuarantees.claimMs,

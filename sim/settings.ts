@@ -35,8 +35,8 @@ export interface SimSettings {
   readonly lengthMs: number;
   readonly handoffMs: number;
   readonly ttlMs: number;
-  /** What tasks ask for: locks only, or all kinds mixed. */
-  readonly kinds: "locks" | "readers" | "semaphore" | "several";
+  /** What tasks ask for: locks only, or all kinds mixed. In "nested" they hold one key while they ask for the other. */
+  readonly kinds: "locks" | "readers" | "semaphore" | "several" | "nested";
   readonly maxDelayMs: number;
   readonly loss: number;
   readonly duplication: number;
@@ -87,6 +87,8 @@ export const settingsArbitrary: fc.Arbitrary<SimSettings> = fc.record({
     "readers" as const,
     "semaphore" as const,
     "several" as const,
+    "nested" as const,
+    "nested" as const,
   ),
   maxDelayMs: fc.constantFrom(2, 20, 150),
   loss: fc.constantFrom(0, 0, 0.05, 0.2),

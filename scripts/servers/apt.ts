@@ -2,8 +2,8 @@
 // Every list, archive and state file of apt lives in a private folder, so the system's own are never written.
 
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -21,17 +21,18 @@ export async function debianRelease(): Promise<string | null> {
 }
 
 /**
- * Unpacks `names`, and what they depend on and this system lacks, into `tree`.
+ * Unpacks `names`, and what they depend on and this system lacks unless they are to come `alone`, into `tree`.
  * `work` is a folder of the caller's that may be deleted afterwards.
  */
 export async function unpackPackages(
   names: readonly string[],
   tree: string,
   work: string,
+  alone = false,
 ): Promise<string[]> {
   const config = await privateConfig(work);
   await command("apt-get", ["-c", config, "-q", "update"], work);
-  const wanted = await missingPackages(names, config, work);
+  const wanted = alone ? [...names] : await missingPackages(names, config, work);
   const archives = join(work, "archives");
   await mkdir(archives, { recursive: true });
   await command("apt-get", ["-c", config, "-q", "download", ...wanted], archives);
@@ -39,7 +40,26 @@ export async function unpackPackages(
   for (const archive of (await readdir(archives)).sort()) {
     await command("dpkg", ["-x", join(archives, archive), tree], archives);
   }
+  await keepLinksInside(tree);
   return wanted;
+}
+
+/** A link to /etc/x means the x of its own tree, which is not installed: the link is made to stay inside of the tree. */
+async function keepLinksInside(tree: string): Promise<void> {
+  for (const entry of await readdir(tree, { recursive: true, withFileTypes: true })) {
+    if (!entry.isSymbolicLink()) continue;
+    const link = join(entry.parentPath, entry.name);
+    const target = await readlink(link);
+    if (!isAbsolute(target)) continue;
+    const inside = join(tree, target);
+    const there = await lstat(inside).then(
+      () => true,
+      () => false,
+    );
+    if (!there) continue;
+    await rm(link);
+    await symlink(relative(dirname(link), inside), link);
+  }
 }
 
 /** The hooks that a system runs after `update` are cleared: they work on the system's folders and need root. */

@@ -1,8 +1,14 @@
 // The servers that this project can start, by name. A new kind is one file beside this one and one line here.
 
+import { mariadbProgram, startMariadb } from "./mariadb.ts";
+import { etcdProgram, startEtcd } from "./etcd.ts";
 import type { Program } from "./packages.ts";
+import { postgresProgram, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./process.ts";
 import { redisProgram, startRedis } from "./redis.ts";
+import { startCluster } from "./redis-cluster.ts";
+import { startSentinel } from "./redis-sentinel.ts";
+import { startZooKeeper, zookeeperProgram } from "./zookeeper.ts";
 
 export interface ServerKind {
   readonly programs: readonly Program[];
@@ -10,5 +16,11 @@ export interface ServerKind {
 }
 
 export const kinds: Readonly<Record<string, ServerKind>> = {
+  etcd: { programs: [etcdProgram], start: () => startEtcd() },
+  postgres: { programs: [postgresProgram], start: () => startPostgres() },
+  mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
   redis: { programs: [redisProgram], start: () => startRedis() },
+  sentinel: { programs: [redisProgram], start: () => startSentinel() },
+  cluster: { programs: [redisProgram], start: () => startCluster({ replicas: true }) },
+  zookeeper: { programs: [zookeeperProgram], start: () => startZooKeeper() },
 };

@@ -12,6 +12,10 @@ export interface Program {
   readonly name: string;
   /** Debian packages that hold it. */
   readonly packages: readonly string[];
+  /** Taken from the packages whatever is on PATH, because it needs more of them than the program. */
+  readonly unpacked?: boolean;
+  /** The packages are all that is needed: what else they depend on stays away. */
+  readonly alone?: boolean;
   /** Folders inside an unpacked tree where it may lie; default usr/bin and usr/sbin. */
   readonly folders?: readonly string[];
   /** What to tell people on a system without such packages. */
@@ -34,6 +38,7 @@ export function cacheFolder(): string {
 
 /** Finds the program, unpacking its packages when they are not there yet. */
 export async function findProgram(program: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
+  if (program.unpacked === true) return await unpackedProgram(program, cache);
   const onPath = await firstExecutable((process.env["PATH"] ?? "").split(delimiter), program.name);
   if (onPath !== null) return { path: onPath, tree: null, env: {} };
   return await unpackedProgram(program, cache);
@@ -68,7 +73,7 @@ async function unpackInto(tree: string, program: Program): Promise<void> {
   await sweep(parent);
   const work = await mkdtemp(join(parent, ".unpacking-"));
   try {
-    await unpackPackages(program.packages, join(work, "tree"), work);
+    await unpackPackages(program.packages, join(work, "tree"), work, program.alone);
     await publish(join(work, "tree"), tree);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, rm } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,6 +34,15 @@ export interface LaunchOptions {
   /** Data that outlives the process, for a restart; default a temporary folder that `stop` removes. */
   readonly dataFolder?: string | undefined;
   readonly startMs?: number | undefined;
+  /** Fills the folder for the data before the program is started. */
+  readonly prepare?: ((dataFolder: string) => Promise<void>) | undefined;
+  /** Run as this user, to whom its folders are given; for programs that refuse root. */
+  readonly user?: ServerUser | undefined;
+}
+
+export interface ServerUser {
+  readonly uid: number;
+  readonly gid: number;
 }
 
 export interface LaunchedProcess {
@@ -59,9 +68,12 @@ export async function launch(options: LaunchOptions): Promise<LaunchedProcess> {
   const log = join(home, "log");
   const dataFolder = options.dataFolder ?? join(home, "data");
   await mkdir(dataFolder, { recursive: true });
+  if (options.user !== undefined)
+    for (const folder of [home, dataFolder]) await chown(folder, options.user.uid, options.user.gid);
   let child: ChildProcess;
   try {
-    child = await spawnInto(log, options.program, options.args(dataFolder), home);
+    await options.prepare?.(dataFolder);
+    child = await spawnInto(log, options.program, options.args(dataFolder), home, options.user);
   } catch (error) {
     await rm(home, { recursive: true, force: true });
     throw new Error(`${options.name} did not start: ${options.program.path}: ${String(error)}`, {
@@ -88,11 +100,15 @@ async function spawnInto(
   program: FoundProgram,
   args: readonly string[],
   cwd: string,
+  user: ServerUser | undefined,
 ): Promise<ChildProcess> {
   const out = openSync(log, "a");
   try {
     const env = { ...process.env, ...program.env };
-    const child = spawn(program.path, args, { cwd, env, detached: true, stdio: ["ignore", out, out] });
+    const child = spawn(program.path, args, {
+      ...{ cwd, env, detached: true, stdio: ["ignore", out, out] },
+      ...user,
+    });
     await once(child, "spawn");
     child.unref();
     return child;

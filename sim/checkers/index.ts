@@ -1,6 +1,7 @@
 // All checkers, by the name that mutants and reports use.
 
 import type { Checker, History, Violation } from "../history.ts";
+import { deadlocks } from "./deadlocks.ts";
 import { exclusion } from "./exclusion.ts";
 import { fences } from "./fences.ts";
 import { leftovers } from "./leftovers.ts";
@@ -25,6 +26,7 @@ export const checkers: Readonly<Record<string, Checker>> = {
   wakeUp,
   order,
   bounds,
+  deadlocks,
   leftovers,
 };
 

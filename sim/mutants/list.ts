@@ -157,7 +157,7 @@ export const mutants: readonly Mutant[] = [
     name: "hand-off after the window",
     file: "core/line.ts",
     edits: [
-      { find: "hold.remaining() >= hold.ttlMs * FRESH_SHARE", put: "!hold.ended" },
+      { find: "hold.remaining() >= hold.termMs * FRESH_SHARE", put: "!hold.ended" },
       { find: "this.#sliceLeftMs(hold) > 0 &&", put: "this.#deps.handoffMs > 0 &&" },
       {
         find: "this.#deps.system.after(this.#sliceLeftMs(hold), () => {",
@@ -165,7 +165,7 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: "core/keeper.ts",
-        find: "if (!lease.held) return false;\n    lease.markReleased();",
+        find: "if (lease.sectionMs === 0) return false;\n    lease.markReleased();",
         put: "if (lease.lost !== null) return false;\n    lease.markReleased();",
       },
     ],
@@ -187,5 +187,57 @@ export const mutants: readonly Mutant[] = [
       },
     ],
     killers: ["exclusion"],
+  },
+  {
+    name: "some of several keys are enough",
+    file: "stores/shared/ledger.ts",
+    edits: [
+      {
+        find: "const records = next.keys === undefined ? [record] : this.#allOf(next);",
+        put: "const records = next.keys === undefined || next.keys.length > 1 ? [record] : this.#allOf(next);",
+      },
+      {
+        find: "const rows = records.map((record) => holder(record, request.id) as HolderRow);",
+        put: "const rows = records.map((record) => holder(record, request.id) as HolderRow).filter(Boolean);",
+      },
+      {
+        find: "const rows = records.map((record) => holder(record, id) as HolderRow);",
+        put: "const rows = records.map((record) => holder(record, id) as HolderRow).filter(Boolean);",
+      },
+      {
+        file: "stores/shared/rows.ts",
+        find: "return records.every((record) => holder(record, id) !== undefined);",
+        put: "return records.some((record) => holder(record, id) !== undefined);",
+      },
+    ],
+    killers: ["allOrNone"],
+  },
+  {
+    name: "no note says what a holder waits for",
+    file: "core/notes.ts",
+    edits: [{ find: "note === null ? null : { waitingFor: note }", put: "null" }],
+    killers: ["deadlocks"],
+  },
+  {
+    name: "everybody in a circle gives way",
+    file: "core/deadlock.ts",
+    edits: [
+      {
+        find: "if (!watch.task.pending || !watch.sections.some((one) => isOf({ key, fence }, one))) continue;",
+        put: "if (!watch.task.pending || (key === '' && fence === 0n)) continue;",
+      },
+    ],
+    killers: ["deadlocks"],
+  },
+  {
+    name: "a circle counts without the word of its members",
+    file: "core/deadlock.ts",
+    edits: [
+      {
+        find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        put: "const all = foreign.length >= 0;",
+      },
+    ],
+    killers: ["deadlocks"],
   },
 ];

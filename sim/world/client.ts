@@ -27,6 +27,8 @@ interface Plan {
   readonly keys: readonly string[];
   readonly options: AcquireOptions & { readonly wait: number; readonly ttl: number };
   readonly tries: boolean;
+  /** The lease that it holds meanwhile. */
+  readonly within?: Lease;
 }
 
 export class SimClient {
@@ -120,6 +122,7 @@ export class SimClient {
       const lease = await this.#acquire(this.#plan());
       if (lease !== null) {
         await this.#work(lease);
+        if (this.#deps.settings.kinds === "nested") await this.#nest(lease);
         await this.#block();
         await this.#letGo(lease);
       }
@@ -128,10 +131,20 @@ export class SimClient {
     }
   }
 
+  /** Wants the other key while it holds this one. */
+  async #nest(within: Lease): Promise<void> {
+    const other = within.key === "k0" ? "k1" : "k0";
+    const { options } = this.#plan();
+    const lease = await this.#acquire({ keys: [other], options, tries: false, within });
+    if (lease === null) return;
+    await this.#work(lease);
+    await this.#letGo(lease);
+  }
+
   #plan(): Plan {
     const { settings } = this.#deps;
     const random = this.#random;
-    const key = `k${Math.floor(random.next() * settings.keys)}`;
+    const key = `k${Math.floor(random.next() * (settings.kinds === "nested" ? 2 : settings.keys))}`;
     const several = settings.kinds === "several" && random.chance(0.4);
     const options = {
       ttl: settings.ttlMs,
@@ -144,7 +157,8 @@ export class SimClient {
     return { keys: several ? ["k0", "k1"] : [key], options, tries: random.chance(0.15) };
   }
 
-  async #acquire({ keys, options, tries }: Plan): Promise<Lease | null> {
+  async #acquire({ keys, options: asked, tries, within }: Plan): Promise<Lease | null> {
+    const options = within === undefined ? asked : { ...asked, within };
     const { record, timeline } = this.#deps;
     this.#asks += 1;
     const ask = `${this.name}/${this.#asks}`;
@@ -161,6 +175,7 @@ export class SimClient {
       limit,
       ttlMs: options.ttl,
       waitMs,
+      ...(within === undefined ? {} : { within: nameOf(within) }),
     });
     try {
       const lease = await (tries ? this.locks.tryAcquire(keys, options) : this.locks.acquire(keys, options));
@@ -168,7 +183,7 @@ export class SimClient {
         record({ type: "refused", at: timeline.now, client: this.name, ask, code: "busy" });
         return null;
       }
-      const fences = lease.keys.map((key) => String(lease.fenceOf(key)));
+      const fences = fencesOf(lease);
       const remainingMs = lease.remaining / this.process.rate;
       record({
         type: "granted",
@@ -248,6 +263,17 @@ export class SimClient {
 
 export function nameOf(lease: Lease): string {
   return `${lease.key}@${lease.fenceOf(lease.key)}`;
+}
+
+/** As many as it has: a lease that lacks one is for the checkers to see. */
+function fencesOf(lease: Lease): string[] {
+  return lease.keys.flatMap((key) => {
+    try {
+      return [String(lease.fenceOf(key))];
+    } catch {
+      return [];
+    }
+  });
 }
 
 function ignore(): void {

@@ -52,6 +52,8 @@ export class SimProcess implements System {
     return 1_700_000_000_000 + this.#timeline.now * this.rate + this.#wallOffsetMs;
   }
 
+  pending(): void {}
+
   after(ms: number, fn: () => void): () => void {
     if (ms === Number.POSITIVE_INFINITY) return () => {};
     this.#timers += 1;

@@ -114,7 +114,7 @@ describe("an operator", () => {
     expect(await locks.revoke("k", { reason: "a test" })).toBe(true);
     const { code, stderr } = await wrapper.ended;
     expect(code).toBe(79);
-    expect(stderr).toMatch(/the lease was lost \(revoked\): COMMAND was killed/);
+    expect(stderr).toMatch(/the lease was lost \(revoked: .+\): COMMAND was killed/);
     expect(alive(pid)).toBe(false);
     await locks.close();
   });

@@ -137,6 +137,6 @@ describe("the figures", () => {
       versions,
       ...figures,
     };
-    expect(page([result])).toContain("| local | kill | 9 | 7 | 0 | 0 |");
+    expect(page([result])).toContain("| local | kill | safe | 9 | 7 | 0 | 0 |");
   });
 });

@@ -124,6 +124,19 @@ describe("the proxy in front of an echo server", () => {
     late.close();
   });
 
+  it("lets go of the server when a client has left while the replies were cut", async () => {
+    const count = (): Promise<number> =>
+      new Promise((resolve) => void echo.getConnections((_error, found) => resolve(found)));
+    peer.say("written");
+    await soon(() => reached === "written");
+    proxy.cut();
+    peer.close();
+    await sleep(QUIET_MS);
+    proxy.heal();
+    for (let tries = 0; tries < 200 && (await count()) > 0; tries += 1) await sleep(10);
+    expect(await count()).toBe(0);
+  });
+
   it("swallows replies for ever, and drops the connection at the healing", async () => {
     proxy.swallow("replies");
     peer.say("written");
@@ -208,6 +221,24 @@ describe("the proxy in front of a real Redis", () => {
     await sleep(QUIET_MS);
     expect(await direct.ask("RPUSH", "queue", "x")).toBe(1);
     expect(await direct.ask("LLEN", "queue")).toBe(1);
+  });
+
+  it("harms only the connections that were named", async () => {
+    const picky = await Proxy.listen({ host: "127.0.0.1", port: server.port }, /subscribe/i);
+    const [listener, other] = [await Peer.open(picky.port), await Peer.open(picky.port)];
+    listener.say("SUBSCRIBE news\r\n");
+    await soon(() => listener.heard.includes("subscribe"));
+    picky.swallow("replies");
+    await direct.ask("PUBLISH", "news", "item");
+    other.say("PING\r\n");
+    await soon(() => other.heard.includes("PONG"));
+    await sleep(QUIET_MS);
+    expect(listener.heard).not.toContain("item");
+    picky.heal();
+    await soon(() => listener.closed);
+    expect(other.closed).toBe(false);
+    other.close();
+    await picky.close();
   });
 
   it("delays a push", async () => {

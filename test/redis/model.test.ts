@@ -1,6 +1,7 @@
 // The same random histories for the scripts in a real Redis and for the rules of the ledger: every answer and every push must be
 // equal, fences and times included. The scripts read the time from a list instead of the server's clock, so that it can be
-// moved by hand, and write their pushes to a list; nothing else in them is changed.
+// moved by hand, and write their pushes to a list; nothing else in them is changed. The same for transactions, with
+// scripts on the other side of the same keys.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -40,16 +41,34 @@ const bent = new Map(
   ]),
 );
 
+const CLOCK = ["LRANGE", "clock", "0", "1"];
+
 function bend(port: RedisPort): RedisPort {
   return {
     keyPrefix: "",
-    send: ([command, script, ...rest], patience) =>
-      port.send(
-        command === "EVALSHA"
-          ? ["EVAL", bent.get(script as string) as string, ...rest]
-          : [command as string, script as string, ...rest].filter((word) => word !== undefined),
-        patience,
-      ),
+    send: ([command, script, ...rest], patience) => {
+      if (command !== "EVALSHA")
+        return port.send(
+          [command, script, ...rest].filter((word) => word !== undefined),
+          patience,
+        );
+      const text = bent.get(script as string);
+      if (text === undefined) return Promise.reject(new Error("NOSCRIPT"));
+      return port.send(["EVAL", text, ...rest], patience);
+    },
+    session: async (name) => {
+      const session = await (port.session as NonNullable<RedisPort["session"]>).call(port, name);
+      return {
+        get open() {
+          return session.open;
+        },
+        send: (words) => {
+          if (words[0] === "TIME") return session.send(CLOCK);
+          return session.send(words[0] === "PUBLISH" ? ["RPUSH", "pushed", words[2] as string] : words);
+        },
+        close: () => session.close(),
+      };
+    },
     subscribe: () => Promise.resolve(() => Promise.resolve()),
     close: () => port.close(),
   };
@@ -78,55 +97,66 @@ const wish = fc.record({
   queue: fc.constantFrom(true, true, true, false),
   permits: fc.constantFrom(1, 2),
 });
-const op: fc.Arbitrary<Op> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      op: fc.constant("new" as const),
-      proc: fc.constantFrom(0 as const, 1 as const),
-      keys: fc.oneof(
-        { weight: 4, arbitrary: key.map((one) => [one]) },
-        { weight: 1, arbitrary: fc.subarray([...KEYS], { minLength: 2 }) },
-      ),
-      wish,
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      op: fc.constantFrom("again" as const, "again" as const, "abandon" as const, "owns" as const),
-      which,
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      op: fc.constantFrom("release" as const, "release" as const, "renew" as const),
-      which,
-      handedOn: fc.nat({ max: 50 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ op: fc.constant("note" as const), which, waitingFor: fc.option(key) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      op: fc.constant("revoke" as const),
-      key,
-      which: fc.option(which),
-      force: fc.boolean(),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      op: fc.constant("pass" as const),
-      us: fc.constantFrom(1, 777, 20_000, 120_000, 400_000, 1_200_000, 6_000_000),
-    }),
-  },
+const locks = fc.record({
+  ttlMs: fc.constantFrom(200, 300, 5_000, 30_000),
+  queue: fc.constantFrom(true, true, true, false),
+});
+
+const several = fc.oneof(
+  { weight: 4, arbitrary: key.map((one) => [one]) },
+  { weight: 1, arbitrary: fc.subarray([...KEYS], { minLength: 2 }) },
 );
+
+const ops = (keys: fc.Arbitrary<string[]>, wishes: fc.Arbitrary<Partial<Request>>): fc.Arbitrary<Op[]> =>
+  fc.array(opOf(keys, wishes), { minLength: 10, maxLength: 40, size: "max" });
+
+const opOf = (keys: fc.Arbitrary<string[]>, wishes: fc.Arbitrary<Partial<Request>>): fc.Arbitrary<Op> =>
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        op: fc.constant("new" as const),
+        proc: fc.constantFrom(0 as const, 1 as const),
+        keys,
+        wish: wishes,
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        op: fc.constantFrom("again" as const, "again" as const, "abandon" as const, "owns" as const),
+        which,
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        op: fc.constantFrom("release" as const, "release" as const, "renew" as const),
+        which,
+        handedOn: fc.nat({ max: 50 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ op: fc.constant("note" as const), which, waitingFor: fc.option(key) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        op: fc.constant("revoke" as const),
+        key,
+        which: fc.option(which),
+        force: fc.boolean(),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        op: fc.constant("pass" as const),
+        us: fc.constantFrom(1, 777, 20_000, 120_000, 400_000, 1_200_000, 6_000_000),
+      }),
+    },
+  );
 
 interface Known {
   request: Request;
@@ -237,24 +267,57 @@ function plain(value: unknown): unknown {
   );
 }
 
+let histories = 0;
+
+/** Which way each of the two processes has. */
+async function compare(history: readonly Op[], ways: readonly [boolean, boolean]): Promise<void> {
+  histories += 1;
+  const env = { namespace: `m${histories}`, system: nodeSystem, allow: [] };
+  await client.del("clock", "pushed");
+  const opened = await Promise.all(
+    ways.map((way) =>
+      RedisOpenStore.open(() => bend(portOf(client)), env, { topology: "node", replicas: 0, scripts: way }),
+    ),
+  );
+  try {
+    const pair = new Pair(opened);
+    for (const one of history) {
+      const { ours, rules } = await pair.play(one);
+      expect(ours).toEqual(rules);
+    }
+  } finally {
+    await Promise.all(opened.map((store) => store.close()));
+  }
+}
+
 describe("the scripts", () => {
   it("give the answers of the ledger, for any history of requests, releases, revocations and pauses (P1, P3, P5, P8, P9, P12)", async () => {
-    let histories = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(op, { minLength: 10, maxLength: 40, size: "max" }), async (ops) => {
-        histories += 1;
-        const env = { namespace: `m${histories}`, system: nodeSystem, allow: [] };
-        await client.del("clock", "pushed");
-        const stores = await Promise.all(
-          PROCS.map(() => RedisOpenStore.open(() => bend(portOf(client)), env)),
-        );
-        const pair = new Pair(stores);
-        for (const one of ops) {
-          const { ours, rules } = await pair.play(one);
-          expect(ours).toEqual(rules);
-        }
-      }),
+      fc.asyncProperty(ops(several, wish), (history) => compare(history, [true, true])),
       { numRuns: 120 },
     );
   }, 120_000);
+});
+
+describe("transactions", () => {
+  it.each([
+    ["alone", [false, false]],
+    ["beside scripts", [true, false]],
+    ["beside scripts, the other way round", [false, true]],
+  ] as const)(
+    "give the answers of the ledger, %s (P1, P3, P5, P8, P12)",
+    async (_name, ways) => {
+      await fc.assert(
+        fc.asyncProperty(
+          ops(
+            key.map((one) => [one]),
+            locks,
+          ),
+          (history) => compare(history, ways),
+        ),
+        { numRuns: 40 },
+      );
+    },
+    120_000,
+  );
 });

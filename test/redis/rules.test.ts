@@ -41,6 +41,8 @@ async function recording(): Promise<{
     },
   });
   const opened = await world.open({ client: shown });
+  // What the opening asked for.
+  sent.length = 0;
   const again = (index: number): Promise<unknown> => {
     const [command, ...args] = sent.at(index) as [string, ...string[]];
     return client.call(command, ...args);
@@ -56,10 +58,28 @@ async function recording(): Promise<{
 describe("an attempt that the network delivers late (P8)", () => {
   it("changes nothing after its id was released", async () => {
     const { store: own, again } = await recording();
-    const a = request("late");
+    const a = request("late", { seq: 2 });
     const lastFences = await fencesOf(own, a);
     await own.release(a, null, { lastFences }, io);
     expect(await again(0)).toEqual(["ended"]);
+    expect(await own.inspect("late", io)).toBe(null);
+  });
+
+  it("is left alone by the quick way, after a release and after an answer that was busy", async () => {
+    const { store: own, again, sent } = await recording();
+    const a = request("late");
+    const lastFences = await fencesOf(own, a);
+    await own.release(a, null, { lastFences }, io);
+    expect(sent).toHaveLength(2);
+    expect(await again(0)).toEqual([""]);
+    expect(await again(1)).toEqual([""]);
+    expect(await own.inspect("late", io)).toBe(null);
+    const holder = request("late");
+    const theirs = await fencesOf(store, holder);
+    sent.length = 0;
+    await own.attempt(request("late", { queue: false }), io);
+    await store.release(holder, null, { lastFences: theirs }, io);
+    expect(await again(0)).toEqual([""]);
     expect(await own.inspect("late", io)).toBe(null);
   });
 
@@ -67,8 +87,8 @@ describe("an attempt that the network delivers late (P8)", () => {
     const { store: own, again } = await recording();
     const holder = request("late");
     await fencesOf(store, holder);
-    const older = request("late");
-    const younger = request("late");
+    const older = request("late", { seq: 2 });
+    const younger = request("late", { seq: 2 });
     await own.attempt(older, io);
     await own.attempt(younger, io);
     await own.abandon(younger, io);
@@ -81,7 +101,8 @@ describe("an attempt that the network delivers late (P8)", () => {
     const { store: own, again } = await recording();
     const holder = request("late");
     const lastFences = await fencesOf(store, holder);
-    expect(await own.attempt(request("late", { queue: false }), io)).toHaveProperty("busy");
+    const hasty = request("late", { queue: false, seq: 2 });
+    expect(await own.attempt(hasty, io)).toHaveProperty("busy");
     await store.release(holder, null, { lastFences }, io);
     expect(await again(0)).toEqual(["ended"]);
     expect(await own.inspect("late", io)).toBe(null);
@@ -124,7 +145,9 @@ describe("keys in Redis", () => {
     await world.ask("SET", "t:{theirs}", "value");
     await world.ask("RPUSH", "t:{list}", "value");
     for (const key of ["theirs", "list"]) {
-      await expect(store.attempt(request(key), io)).rejects.toMatchObject({ code: "ERR_STORE_UNSAFE" });
+      await expect(store.attempt(request(key), io)).rejects.toMatchObject({
+        code: "ERR_STORE_UNSAFE",
+      });
     }
   });
 });
@@ -198,5 +221,11 @@ describe("the subscription", () => {
 });
 
 function item(one: ReturnType<typeof request>, lastFences: readonly bigint[]) {
-  return { request: one, cookie: null, ttlMs: one.ttlMs, lastFences, label: one.label };
+  return {
+    request: one,
+    cookie: null,
+    ttlMs: one.ttlMs,
+    lastFences,
+    label: one.label,
+  };
 }

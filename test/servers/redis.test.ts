@@ -74,6 +74,43 @@ describe("Redis 7", () => {
     ]);
   });
 
+  it("breaks a transaction by a write to what it watches, even of the same value, and forgets WATCH with the connection", async () => {
+    const watching = await Resp.open(server.port);
+    const set = async (on: Resp): Promise<unknown> => {
+      await on.ask("MULTI");
+      await on.ask("SET", "watched", "mine");
+      return on.ask("EXEC");
+    };
+    await redis.ask("SET", "watched", "same");
+    await watching.ask("WATCH", "watched");
+    await redis.ask("SET", "watched", "same");
+    expect(await set(watching)).toBeNull();
+    expect(await set(watching)).toEqual(["OK"]);
+    await watching.ask("WATCH", "watched");
+    watching.close();
+    await redis.ask("SET", "watched", "theirs");
+    const again = await Resp.open(server.port);
+    expect(await set(again)).toEqual(["OK"]);
+    again.close();
+  });
+
+  it("counts with WAIT the replicas that have the writes of the same connection, not those of others", async () => {
+    const replica = await startRedis({ own: true, args: ["--replicaof", "127.0.0.1", String(server.port)] });
+    const [writing, other] = [await Resp.open(server.port), await Resp.open(server.port)];
+    try {
+      do await writing.ask("SET", "attached", "1");
+      while ((await writing.ask("WAIT", "1", "50")) !== 1);
+      replica.kill("SIGSTOP");
+      await writing.ask("SET", "unseen", "1");
+      expect(await other.ask("WAIT", "1", "50")).toBe(1);
+      expect(await writing.ask("WAIT", "1", "50")).toBe(0);
+    } finally {
+      writing.close();
+      other.close();
+      await replica.stop();
+    }
+  });
+
   it("when memory is full refuses SET as the first write of a script, and takes it after a PEXPIRE", async () => {
     const set = "redis.call('SET', KEYS[1], 'new', 'PX', '60000') return 1";
     await redis.ask("SET", "full", "old", "PX", "60000");

@@ -26,6 +26,11 @@ export class Resp {
     return await this.#value();
   }
 
+  /** What the server sends without being asked, to whoever has subscribed. */
+  next(): Promise<Reply> {
+    return this.#value();
+  }
+
   close(): void {
     this.#socket.destroy();
   }

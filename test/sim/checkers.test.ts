@@ -5,6 +5,8 @@ import type { Ask, Granted, History, HistoryEvent, RunContext } from "../../sim/
 const context: RunContext = {
   forgetful: false,
   handOffBlurMs: 0,
+  calm: true,
+  roundTripMs: 0,
   fifo: true,
   pollMs: 250,
   claimMs: 1_000,
@@ -57,6 +59,27 @@ function caughtBy(events: readonly HistoryEvent[], more: Partial<RunContext> = {
 
 test("a good history has no violation", () => {
   expect(caughtBy(good)).toEqual([]);
+});
+
+const [holdsA, holdsB] = [ask(0, "a", { keys: ["a"] }), ask(0, "b", { keys: ["b"] })];
+const wantsB = ask(20, "a", { keys: ["b"], waitMs: 5_000, within: "a@1" });
+const wantsA = ask(30, "b", { keys: ["a"], waitMs: 5_000, within: "b@1" });
+const long = { remainingMs: 9_000 };
+/** Two that wait for each other. */
+const crossed: HistoryEvent[] = [
+  holdsA,
+  granted(holdsA, 10, 1, long),
+  wantsB,
+  holdsB,
+  granted(holdsB, 11, 1, long),
+  wantsA,
+];
+const refusedFor = (of: Ask, at: number): HistoryEvent => ({
+  type: "refused",
+  at,
+  client: of.client,
+  ask: of.ask,
+  code: "ERR_LOCK_DEADLOCK",
 });
 
 const shared = { mode: "shared" as const };
@@ -190,11 +213,29 @@ const planted: [string, string, HistoryEvent[]][] = [
       { type: "store-holds", at: 10, key: "k", id: "y", fence: "1", room: 0, until: 100 },
     ],
   ],
+  ["a refusal without a circle", "deadlocks", [...crossed.slice(0, 3), refusedFor(wantsB, 800)]],
+  [
+    "two refusals for one circle",
+    "deadlocks",
+    [...crossed, refusedFor(wantsB, 800), refusedFor(wantsA, 801)],
+  ],
+  [
+    "a circle that nobody finds",
+    "deadlocks",
+    [...crossed, { type: "refused", at: 2_700, client: "b", ask: wantsA.ask, code: "ERR_LOCK_TIMEOUT" }],
+  ],
   ["something left behind", "leftovers", [{ type: "left-over", at: 1, what: "a key" }]],
 ];
 
 test.each(planted)("%s is seen by %s", (_name, checker, events) => {
   expect(caughtBy(events)).toContain(checker);
+});
+
+test("one refusal for a circle is as it should be", () => {
+  const ttl = (of: HistoryEvent): HistoryEvent => (of.type === "ask" ? { ...of, ttlMs: 10_000 } : of);
+  expect(caughtBy([...crossed, refusedFor(wantsB, 800), granted(wantsA, 900, 2)].map(ttl))).not.toContain(
+    "deadlocks",
+  );
 });
 
 test("a paused client is not blamed for a late loss or a long wait", () => {

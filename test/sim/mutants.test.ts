@@ -3,9 +3,9 @@ import { checkers } from "../../sim/checkers/index.ts";
 import { kill } from "../../sim/mutants/kill.ts";
 import { mutants } from "../../sim/mutants/list.ts";
 
-test("there are fourteen mutants, and each names checkers that exist", () => {
-  expect(mutants).toHaveLength(14);
-  expect(new Set(mutants.map(({ name }) => name)).size).toBe(14);
+test("there are eighteen mutants, and each names checkers that exist", () => {
+  expect(mutants).toHaveLength(18);
+  expect(new Set(mutants.map(({ name }) => name)).size).toBe(18);
   for (const { killers } of mutants) {
     for (const killer of killers) expect(Object.keys(checkers)).toContain(killer);
   }

@@ -280,3 +280,48 @@ test("a store that opens too late is an error for who waited, and is closed agai
   await system.advance(5_000);
   expect(closed).toBe(1);
 });
+
+test("a listing of a store that does not answer ends with a named error (P13)", async () => {
+  const { system, store } = world();
+  const hung: Store = {
+    ...store,
+    open: async (env) => {
+      const open = await store.open(env);
+      open.list = async function* () {
+        await new Promise<void>(() => {});
+        yield* [];
+      };
+      return open;
+    },
+  };
+  const locks = new HoldfastLocks(hung, system, readLocksOptions({}, "me"));
+  const listed = async (): Promise<number> => {
+    let count = 0;
+    for await (const _info of locks.list()) count += 1;
+    return count;
+  };
+  expect(await refusal(within(system, 10_000, listed()))).toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
+});
+
+test("a wait that is aborted while the store opens ends at once, and one that was aborted meanwhile is never begun (P13)", async () => {
+  const { system, store, others } = world();
+  let open = (): void => {};
+  const slow: Store = {
+    ...store,
+    open: async (env) => {
+      await new Promise<void>((resolve) => (open = resolve));
+      return store.open(env);
+    },
+  };
+  const locks = new HoldfastLocks(slow, system, readLocksOptions({}, system.processLabel));
+  const taken = await others().acquire("k");
+  const controller = new AbortController();
+  const waiting = refusal(locks.acquire("k", { wait: "20s", signal: controller.signal }));
+  await system.settle();
+  controller.abort();
+  expect(await within(system, 1, waiting)).toMatchObject({ code: "ERR_LOCK_ABORTED" });
+  open();
+  await system.settle();
+  expect((await others().inspect("k"))?.waiters).toEqual([]);
+  await taken.release();
+});

@@ -4,8 +4,9 @@ import { describe, expect, it } from "vitest";
 import { redisError } from "../../src/stores/redis/errors.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { portOf } from "../../src/stores/redis/clients.ts";
+import { readOptions } from "../../src/stores/redis/options.ts";
 import type { Request } from "../../src/core/store.ts";
-import { readAttempt, readPush } from "../../src/stores/redis/words.ts";
+import { loneGrant, readAttempt, readPush } from "../../src/stores/redis/words.ts";
 
 describe("redis()", () => {
   it("refuses options that it does not know, none, both, and URLs of something else (P17)", () => {
@@ -16,12 +17,48 @@ describe("redis()", () => {
       { url: "http://h" },
       { url: "redis:h" },
       { url: "redis://h", driver: "other" },
+      { url: "redis://h", replicas: -1 },
+      { url: "redis://h", replicas: 1.5 },
+      { url: "redis://h?replicas=many" },
+      { url: "redis://h", scripts: "no" },
+      { url: "redis://h?scripts=0" },
     ];
     for (const options of wrong) {
       expect(() => redis(options), JSON.stringify(options)).toThrow(
         expect.objectContaining({ code: "ERR_LOCK_ARGUMENT" }) as Error,
       );
     }
+  });
+
+  it("takes replicas and scripts from the query of a URL, and leaves the rest to the client", () => {
+    const read = (url: string) => {
+      const { url: rest, replicas, scripts } = readOptions({ url });
+      return { rest, replicas, scripts };
+    };
+    expect(read("redis://h:1/2")).toEqual({
+      rest: "redis://h:1/2",
+      replicas: 0,
+      scripts: true,
+    });
+    expect(read("redis://h?replicas=2&family=6")).toEqual({
+      rest: "redis://h?family=6",
+      replicas: 2,
+      scripts: true,
+    });
+    expect(read("redis://u:p@h/1?scripts=false")).toEqual({
+      rest: "redis://u:p@h/1",
+      replicas: 0,
+      scripts: false,
+    });
+    expect(readOptions({ url: "redis://h?replicas=2", replicas: 1 }).replicas).toBe(1);
+  });
+
+  it("promises less where it can do less", () => {
+    expect(redis({ url: "redis://h", scripts: false }).guarantees).toMatchObject({
+      kinds: ["exclusive"],
+      order: "fifo",
+    });
+    expect(redis({ url: "redis://h", replicas: 1 }).guarantees.needs.join()).toContain("acknowledged");
   });
 
   it("never shows a URL, which may hold a password", () => {
@@ -31,7 +68,7 @@ describe("redis()", () => {
   it("knows a client by its shape, and says what it takes instead", () => {
     expect(() => portOf({ get() {} })).toThrow(/node-redis .* ioredis/);
     expect(() => portOf(null)).toThrow(/node-redis/);
-    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} })).toThrow(/Cluster/);
+    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} })).toThrow(/of one node/);
   });
 });
 
@@ -56,17 +93,23 @@ describe("errors of Redis", () => {
 
 describe("answers", () => {
   it("that are no fence are never taken for a grant (P8)", () => {
-    const asked = { keys: ["k"], mode: "exclusive", limit: 1, ttlMs: 1_000, seq: 3 } as unknown as Request;
-    expect(readAttempt("1700000000000000", asked)).toEqual({
-      granted: {
-        fences: [1_700_000_000_000_000n],
-        fenceRoom: 1_000_000,
-        validMs: 1_000,
-        anchor: 3,
-        cookie: null,
-      },
+    const asked = {
+      keys: ["k"],
+      mode: "exclusive",
+      limit: 1,
+      ttlMs: 1_000,
+      seq: 3,
+    } as unknown as Request;
+    expect(loneGrant("1700000000000000", asked)).toEqual({
+      fences: [1_700_000_000_000_000n],
+      fenceRoom: 1_000_000,
+      validMs: 1_000,
+      anchor: 3,
+      cookie: null,
     });
-    for (const odd of [null, "", "0", "OK", 0, undefined, [], ["other"]])
+    for (const odd of ["0", "OK", "1", "undefined"])
+      expect(() => loneGrant(odd, asked), odd).toThrow(/the script answered/);
+    for (const odd of [null, "", "1700000000000000", 0, undefined, [], ["other"]])
       expect(() => readAttempt(odd, asked), JSON.stringify(odd)).toThrow(/the script answered/);
   });
 });

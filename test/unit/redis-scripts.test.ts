@@ -2,15 +2,19 @@
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { generated, generatedPath } from "../../scripts/lua.mjs";
-import { scripts } from "../../src/stores/redis/scripts.generated.ts";
+import { generated, generatedPath, scriptedStores } from "../../scripts/lua.mjs";
+import { scripts as ofRedis } from "../../src/stores/redis/scripts.generated.ts";
+import { scripts as ofRedlock } from "../../src/stores/redlock/scripts.generated.ts";
 
-it("the module of scripts is what the .lua files say: run `npm run build` after a change", () => {
-  expect(readFileSync(generatedPath, "utf8")).toBe(generated());
-});
+it.each(scriptedStores)(
+  "the module of %s scripts is what the .lua files say: run `npm run build` after a change",
+  (store) => {
+    expect(readFileSync(generatedPath(store), "utf8")).toBe(generated(store));
+  },
+);
 
 it("scripts take everything that varies from KEYS and ARGV, so that the server caches a handful of them", () => {
-  for (const { name, text } of Object.values(scripts)) {
+  for (const { name, text } of [...Object.values(ofRedis), ...Object.values(ofRedlock)]) {
     expect(text.length, name).toBeLessThan(12_000);
     expect(text, name).not.toContain("--");
   }

@@ -3,7 +3,14 @@
 
 import { HoldfastLocks } from "../../src/core/locks.ts";
 import { type LocksOptions, readLocksOptions } from "../../src/core/options.ts";
-import type { Guarantees, OpenStore, Store } from "../../src/core/store.ts";
+import type {
+  AttemptAnswer,
+  Grant,
+  Guarantees,
+  OpenStore,
+  RenewAnswer,
+  Store,
+} from "../../src/core/store.ts";
 import { memory } from "../../src/stores/memory/index.ts";
 import { VirtualSystem } from "../../src/testing/virtual-system.ts";
 
@@ -42,7 +49,9 @@ export class Door {
             return (...args: unknown[]) => {
               const run = (): unknown => Reflect.apply(value, target, args);
               if (method === ("list" as Method) || method === ("onLoss" as Method)) return run();
-              return this.#through(method, run as () => Promise<unknown>);
+              const answer = async (): Promise<unknown> =>
+                shortened(method, await run(), guarantees.longestMs ?? Number.POSITIVE_INFINITY);
+              return this.#through(method, answer);
             };
           },
         });
@@ -62,6 +71,19 @@ export class Door {
       this.#system.after(fault.replyAfterMs, () => void answer.then(resolve, reject));
     });
   }
+}
+
+/** What a store with a longest window answers. */
+function shortened(method: Method, answer: unknown, longestMs: number): unknown {
+  const short = <T extends { readonly validMs: number }>(valid: T): T => ({
+    ...valid,
+    validMs: Math.min(valid.validMs, longestMs),
+  });
+  if (longestMs === Number.POSITIVE_INFINITY) return answer;
+  if (method === "attempt" && "granted" in (answer as AttemptAnswer))
+    return { granted: short((answer as { granted: Grant }).granted) };
+  if (method !== "renew") return answer;
+  return (answer as RenewAnswer[]).map((one) => (one.state === "renewed" ? short(one) : one));
 }
 
 export interface World {

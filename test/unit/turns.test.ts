@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Request } from "../../src/core/store.ts";
-import { Turns } from "../../src/stores/redis/turns.ts";
+import { Turns } from "../../src/stores/shared/turns.ts";
 
 function request(id: string, ...keys: string[]): Request {
   return {

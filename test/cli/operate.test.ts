@@ -1,0 +1,217 @@
+// What operators use: `revoke`, `watch`, `doctor`, `bench`, and flags that come from the environment.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLocks, type Locks } from "../../src/index.ts";
+import { startRedis } from "../../scripts/servers/redis.ts";
+import { Sandbox, until } from "./command.ts";
+
+let box: Sandbox;
+let locks: Locks;
+beforeEach(() => {
+  box = new Sandbox();
+  locks = createLocks(box.store);
+});
+afterEach(async () => {
+  await locks.close();
+  await box.close();
+});
+
+/** Ten times what it takes. */
+const SOON_MS = 5_000;
+
+async function runner(key: string, seconds: number): Promise<ReturnType<Sandbox["start"]>> {
+  const running = box.start(["run", key, "--", "sleep", String(seconds)]);
+  await until(async () => (await locks.inspect(key)) !== null, SOON_MS);
+  return running;
+}
+
+describe("revoke", () => {
+  it("takes the key away: the command is ended at once, and says so", async () => {
+    const running = await runner("job", 30);
+    const startMs = performance.now();
+    const { code, stdout } = await box.run(["revoke", "job", "--reason", "it hangs", "--yes"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^job is revoked; it is free when its holder has let go, in \S+ at the latest\n$/);
+    const ended = await running.ended;
+    expect(performance.now() - startMs).toBeLessThan(SOON_MS);
+    expect(ended.code).toBe(79);
+    expect(ended.stderr).toContain("it hangs");
+    expect(await locks.inspect("job")).toBeNull();
+  });
+
+  it("frees the key at once with --force, and the fence rises", async () => {
+    const lease = await locks.acquire("job");
+    const { code, stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--force"]);
+    expect({ code, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/free at once/) as string,
+    });
+    const next = await locks.acquire("job", { wait: "2s" });
+    expect(next.fence > lease.fence).toBe(true);
+  });
+
+  it("leaves a holder alone that is not the one that was meant", async () => {
+    const lease = await locks.acquire("job");
+    const other = String(lease.fence - 1n);
+    const { code, stderr } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--fence", other]);
+    expect(code).toBe(79);
+    expect(stderr).toContain(`now held with fence ${lease.fence}`);
+    expect(await lease.verify()).toBe(true);
+  });
+
+  it("of a free key is no error", async () => {
+    const { code, stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "job is free: there is nothing to revoke\n" });
+  });
+
+  it("asks for the key once more, and goes by the answer", async () => {
+    const lease = await locks.acquire("job", { label: "dialler" });
+    const command = (answer: string): string =>
+      `printf '%s\\n' ${answer} | script -qec "${process.execPath} ${box.main} revoke job --reason x" /dev/null`;
+    const wrong = await box.spawn("sh", ["-c", command("jab")], { HOLDFAST_STORE: box.store }).ended;
+    expect(wrong.stdout).toContain("held by dialler");
+    expect(wrong.stdout).toContain("nothing was revoked");
+    expect(await lease.verify()).toBe(true);
+    const right = await box.spawn("sh", ["-c", command("job")], { HOLDFAST_STORE: box.store }).ended;
+    expect(right.stdout).toContain("job is revoked");
+    await until(() => lease.signal.aborted, SOON_MS);
+    expect(lease.held).toBe(false);
+  });
+
+  it("without a terminal wants --yes, and always a reason", async () => {
+    await locks.acquire("job");
+    const asked = await box.run(["revoke", "job", "--reason", "x"]);
+    expect(asked).toMatchObject({ code: 64, stderr: expect.stringContaining("--yes") as string });
+    const silent = await box.run(["revoke", "job", "--yes"]);
+    expect(silent).toMatchObject({ code: 64, stderr: expect.stringContaining("--reason") as string });
+  });
+
+  it("tells as JSON what it did", async () => {
+    const lease = await locks.acquire("job", { label: "me" });
+    const { stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      key: "job",
+      outcome: "revoked",
+      reason: "x",
+      force: false,
+      holders: [{ label: "me", fence: String(lease.fence) }],
+    });
+  });
+});
+
+describe("watch", () => {
+  it("says what changed between two looks, line by line", async () => {
+    const lease = await locks.acquire("job", { label: "me" });
+    const watching = box.start(["watch", "--every", "50ms"]);
+    await watching.says(new RegExp(`job {2}held by me, fence ${lease.fence}`));
+    const waiting = locks.acquire("job", { label: "next", within: await locks.acquire("other") });
+    await lease.release();
+    await watching.says(/job {2}let go by me after \S+, fence \d+/);
+    await (await waiting).release();
+    watching.kill("SIGTERM");
+    expect((await watching.ended).code).toBe(0);
+  });
+
+  it("is an object per change with --json", async () => {
+    const lease = await locks.acquire("job", { label: "me" });
+    const { code, stdout } = await box.run(["watch", "--looks", "1", "--json"]);
+    expect(code).toBe(0);
+    const at = expect.stringMatching(/^\d{4}-.*Z$/) as string;
+    expect(JSON.parse(stdout)).toEqual({
+      at,
+      change: "held",
+      key: "job",
+      label: "me",
+      fence: String(lease.fence),
+    });
+  });
+
+  it("draws a screen at a terminal and gives it back", async () => {
+    await locks.acquire("job", { label: "me" });
+    const command = `${process.execPath} ${box.main} watch --looks 2 --every 50ms`;
+    const { stdout } = await box.spawn("script", ["-qec", command, "/dev/null"], {
+      HOLDFAST_STORE: box.store,
+    }).ended;
+    expect(stdout).toContain("1 held, 0 waiting");
+    expect(stdout).toMatch(/job\s+1\s+\d+/);
+    expect(stdout.indexOf("\u001b[?1049h")).toBeLessThan(stdout.indexOf("\u001b[?1049l"));
+  });
+
+  it("of a store that is not there is an error", async () => {
+    const { code } = await box.run(["watch", "--store", "redis://127.0.0.1:1"]);
+    expect(code).toBe(69);
+  });
+});
+
+describe("doctor", () => {
+  it("finds nothing wrong with the local store, and says what it promises", async () => {
+    const { code, stdout } = await box.run(["doctor"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^nothing found\n/);
+    expect(stdout).toContain("fence G3");
+  });
+
+  it("names a ttl that is too short for the way to the store", async () => {
+    const { code, stdout } = await box.run(["doctor", "--ttl", "1ms"]);
+    expect(code).toBe(1);
+    expect(stdout).toContain("ttl-too-short");
+  });
+
+  it("ends in 69 for a Redis that evicts, with the fix", { timeout: 60_000 }, async () => {
+    const server = await startRedis({
+      own: true,
+      args: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
+    });
+    try {
+      const { code, stdout } = await box.run(["doctor", "--store", server.url, "--json"]);
+      expect(code).toBe(69);
+      const { findings } = JSON.parse(stdout) as { findings: { id: string; level: string; fix: string }[] };
+      expect(findings[0]).toMatchObject({ id: "eviction", level: "danger" });
+      expect(findings[0]?.fix).toContain("noeviction");
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it("ends in 69 when there is no store", async () => {
+    expect((await box.run(["doctor", "--store", "redis://127.0.0.1:1"])).code).toBe(69);
+  });
+});
+
+describe("bench", () => {
+  it("measures three things and leaves nothing", async () => {
+    const { code, stdout } = await box.run(["bench", "--for", "100ms", "--json"]);
+    expect(code).toBe(0);
+    const measured = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { sections: number; p50Ms: number });
+    expect(measured).toHaveLength(3);
+    for (const { sections, p50Ms } of measured) {
+      expect(sections).toBeGreaterThan(0);
+      expect(p50Ms).toBeGreaterThan(0);
+    }
+    expect((await box.run(["ls"])).stdout).toBe("");
+  });
+});
+
+describe("the environment", () => {
+  it("stands in for flags, and a flag wins", async () => {
+    await locks.acquire("job");
+    const env = { HOLDFAST_NO_WAIT: "1", HOLDFAST_BUSY_CODE: "9", HOLDFAST_QUIET: "true" };
+    expect(await box.run(["run", "job", "--", "true"], env)).toMatchObject({ code: 9, stderr: "" });
+    expect((await box.run(["run", "-E", "8", "job", "--", "true"], env)).code).toBe(8);
+  });
+
+  it("switches nothing on with 0, and does not name a child's own run", async () => {
+    const env = { HOLDFAST_NO_WAIT: "0", HOLDFAST_RUN_LABEL: "outer", HOLDFAST_LABEL: "told to a child" };
+    const { code, stdout } = await box.run(["run", "job", "--", "sh", "-c", "echo $HOLDFAST_LABEL"], env);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "outer\n" });
+  });
+
+  it("is checked as flags are", async () => {
+    const { code, stderr } = await box.run(["run", "job", "--", "true"], { HOLDFAST_TTL: "5" });
+    expect(code).toBe(64);
+    expect(stderr).toBe('holdfast: HOLDFAST_TTL is "5". A duration needs a unit: 250ms, 30s, 5m or 1h.\n');
+  });
+});

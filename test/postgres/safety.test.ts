@@ -1,0 +1,110 @@
+// What is refused by name, what is found by `check`, and that cleaning up never lets a fence go back.
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLocks } from "../../src/index.ts";
+import { sqlFor } from "../../src/stores/postgres/sql.ts";
+import { fenceOf, io, PostgresWorld, request } from "./world.ts";
+
+let world: PostgresWorld;
+
+beforeAll(async () => {
+  world = await PostgresWorld.start();
+});
+
+afterAll(() => world?.stop());
+
+const as = (user: string): string => world.url.replace("postgres@", `${user}@`);
+
+describe("a user who may not make tables", () => {
+  it("is told what has to be run, and can lock once it was (P17)", async () => {
+    await world.ask("CREATE ROLE plain LOGIN");
+    for (const [mode, name] of [
+      ["table", "locks"],
+      ["advisory", "fences"],
+    ] as const) {
+      const refused = createLocks(`${as("plain")}?mode=${mode}`);
+      await expect(refused.acquire("k")).rejects.toMatchObject({
+        code: "ERR_STORE_UNAVAILABLE",
+        retryable: false,
+        message: expect.stringContaining(`CREATE TABLE IF NOT EXISTS holdfast_${name}`) as string,
+      });
+      await refused.close();
+    }
+    const { schema, session_schema: sessions } = sqlFor("holdfast");
+    await world.ask(`${schema} ${sessions}`.trim());
+    await world.ask(
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_locks, holdfast_beats, holdfast_fences, holdfast_sessions TO plain",
+    );
+    for (const mode of ["table", "advisory"]) {
+      const locks = createLocks(`${as("plain")}?mode=${mode}`);
+      expect(await locks.using("k", () => 7)).toBe(7);
+      await locks.close();
+    }
+  });
+});
+
+describe("a server that takes no writes", () => {
+  it("is refused by the name of its setting (P19)", async () => {
+    await world.ask("CREATE ROLE reader LOGIN");
+    await world.ask("ALTER ROLE reader SET default_transaction_read_only = on");
+    const locks = createLocks(as("reader"));
+    await expect(locks.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNSAFE",
+      setting: "default_transaction_read_only",
+    });
+    await locks.close();
+  });
+});
+
+describe("check", () => {
+  it("finds what may forget locks", async () => {
+    await world.ask("CREATE ROLE hasty SUPERUSER LOGIN");
+    await world.ask("ALTER ROLE hasty SET synchronous_commit = off");
+    const locks = createLocks(as("hasty"));
+    const found = (await locks.check()).map(({ id }) => id);
+    expect(found).toContain("synchronous-commit");
+    expect(found).toContain("fsync");
+    await locks.close();
+  });
+});
+
+describe("a URL", () => {
+  it("to nobody is refused at once, and a wrong mode or table by name", async () => {
+    const locks = createLocks("postgres://nobody@127.0.0.1:1/nothing");
+    await expect(locks.tryAcquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      message: expect.stringContaining("ECONNREFUSED") as string,
+    });
+    await locks.close();
+    expect(() => createLocks(`${world.url}?mode=fast`)).toThrow("mode");
+    expect(() => createLocks(`${world.url}?table=a"b`)).toThrow("table");
+  });
+});
+
+describe("cleaning up", () => {
+  it("deletes what has been over for long, keeps what has not, and a key that comes back has a larger fence (P3, P16)", async () => {
+    const store = await world.open();
+    const sql = sqlFor("holdfast");
+    const old = request("old");
+    const fence = await fenceOf(store, old);
+    await store.release(old, null, { lastFences: [fence] }, io);
+    const held = request("held");
+    await fenceOf(store, held);
+    // As if it had been long ago, under a clock that ran ahead.
+    const ahead = fence + 3_600_000_000n;
+    await world.ask(
+      "UPDATE holdfast_locks SET over_at = now() - interval '1 hour', last = $1 WHERE key = 'old' AND namespace = 't'",
+      [String(ahead)],
+    );
+    const [floor] = await world.ask(sql.floor);
+    expect(BigInt(String(floor?.["last"]))).toBe(ahead);
+    await world.ask(sql.clean, [String(ahead)]);
+    const left = await world.ask(
+      "SELECT convert_from(key, 'UTF8') AS key FROM holdfast_locks WHERE namespace = 't'",
+    );
+    expect(left).toEqual([{ key: "held" }]);
+    expect((await fenceOf(store, request("old"))) > ahead).toBe(true);
+    expect((await fenceOf(store, request("slow", { mode: "shared" }))) > ahead).toBe(true);
+    expect(await store.owns(held, null, io)).toBe(true);
+  });
+});

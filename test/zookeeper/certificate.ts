@@ -1,0 +1,21 @@
+// A certificate for localhost that signs itself, for tests alone. Its key protects nothing.
+
+export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUUK580F+XS/BZQxI6VLoCS6B1lIQwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNjA1NDU0M1oYDzIxMjYxMDIz
+MDU0NTQzWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATzcrm/ZefaeVHP1Jp3zcdH3e3fWNizfgqSHl3mfBO8fvc1p1A5e/Rl
+Ej7UCsFWRgMndnnRatU+pKqkzxehz/rOo28wbTAdBgNVHQ4EFgQUhsQenAg5fzaG
+GCUCsIf57+4dNN0wHwYDVR0jBBgwFoAUhsQenAg5fzaGGCUCsIf57+4dNN0wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSQAwRgIhAPe6Pp+95tuprwUoIWT/K7PAtw0zxB8no9LiTGwNT55DAiEA
+4ftSx5GjsNshIhOUkvakIujpLXFBMisRwpXgyMJlj2g=
+-----END CERTIFICATE-----
+`;
+
+export const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbN273bQKxBKxc/2u
+sUWTxECr8ukoclc+fYzPuDk5UQqhRANCAATzcrm/ZefaeVHP1Jp3zcdH3e3fWNiz
+fgqSHl3mfBO8fvc1p1A5e/RlEj7UCsFWRgMndnnRatU+pKqkzxehz/rO
+-----END PRIVATE KEY-----
+`;
