@@ -6,7 +6,13 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>> = {
+  actors: () => import("./actors.ts"),
+  etcd: () => import("./etcd.ts"),
   local: () => import("./local.ts"),
+  mysql: () => import("./mysql.ts"),
+  postgres: () => import("./postgres.ts"),
+  redis: () => import("./redis.ts"),
+  zookeeper: () => import("./zookeeper.ts"),
 };
 
 const name = process.argv[2] ?? "";

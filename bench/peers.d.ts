@@ -2,6 +2,7 @@
 
 declare module "async-mutex" {
   export class Mutex {
+    acquire(): Promise<() => void>;
     runExclusive<T>(run: () => Promise<T>): Promise<T>;
   }
 }
@@ -11,4 +12,76 @@ declare module "proper-lockfile" {
     lock(file: string, options: { retries: object; realpath: boolean }): Promise<() => Promise<void>>;
   };
   export default lockfile;
+}
+
+declare module "etcd3" {
+  export class EtcdLockFailedError extends Error {}
+  export class Etcd3 {
+    constructor(options: { hosts: readonly string[] });
+    lock(key: string): {
+      ttl(seconds: number): { acquire(): Promise<unknown>; release(): Promise<void> };
+    };
+  }
+}
+
+declare module "redlock" {
+  export default class Redlock {
+    constructor(clients: readonly object[], options: { retryCount: number });
+    lock(key: string, ttlMs: number): Promise<{ unlock(): Promise<unknown> }>;
+  }
+}
+
+declare module "redlock-5" {
+  export default class Redlock {
+    constructor(clients: readonly object[], options: { retryCount: number });
+    acquire(keys: readonly string[], ttlMs: number): Promise<{ release(): Promise<unknown> }>;
+  }
+}
+
+declare module "redis-semaphore" {
+  export class Mutex {
+    constructor(client: object, key: string, options: { lockTimeout: number; acquireTimeout: number });
+    acquire(): Promise<void>;
+    release(): Promise<void>;
+  }
+}
+
+declare module "redlock-universal" {
+  export const IoredisAdapter: new (client: object) => object;
+  export function createLock(options: {
+    adapter: object;
+    key: string;
+    ttl: number;
+    retryAttempts: number;
+    performance: "lean";
+  }): { acquire(): Promise<object>; release(handle: object): Promise<unknown> };
+}
+
+declare module "@verrou/core" {
+  export class Verrou {
+    constructor(options: object);
+    createLock(
+      key: string,
+      ttlMs: number,
+    ): { acquire(options: { retry: { attempts: number } }): Promise<boolean>; release(): Promise<void> };
+  }
+}
+
+declare module "@verrou/core/drivers/redis" {
+  export function redisStore(options: { connection: object }): object;
+}
+
+declare module "@microfleet/ioredis-lock" {
+  export function createLock(
+    client: object,
+    options: { timeout: number; retries: number },
+  ): { acquire(key: string): Promise<unknown>; release(): Promise<unknown> };
+}
+
+declare module "@verrou/core/drivers/knex" {
+  export function knexStore(options: { connection: unknown }): object;
+}
+
+declare module "knex" {
+  export default function knex(options: object): { destroy(): Promise<void> };
 }
