@@ -108,3 +108,16 @@ describe("cleaning up", () => {
     expect(await store.owns(held, null, io)).toBe(true);
   });
 });
+
+it("many processes that open a new database at once all find its tables, in either mode", async () => {
+  for (const mode of ["table", "advisory"] as const) {
+    for (let round = 1; round <= 15; round += 1) {
+      const table = `race_${mode}_${round}`;
+      const opened = await Promise.all(
+        Array.from({ length: 8 }, () => world.open({ url: world.url, table, mode }, "race")),
+      );
+      expect(await opened[0]?.inspect("k", io)).toBeNull();
+      await Promise.all(opened.map((store) => store.close()));
+    }
+  }
+});

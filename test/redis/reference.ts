@@ -15,10 +15,18 @@ export class Reference {
   pushed: string[] = [];
   readonly #records = new Map<string, KeyRecord>();
   readonly #ended = new Set<string>();
+  readonly #beatFirst: boolean;
+
+  /** `beatFirst`: whoever asks is seen before the step, as in a table, so a long silence that nobody noticed costs it no place. */
+  constructor({ beatFirst = false } = {}) {
+    this.#beatFirst = beatFirst;
+  }
 
   attempt(proc: string, request: Request): AttemptAnswer<null> {
     if (this.#ended.has(request.id)) return { ended: true };
     return this.#step<AttemptAnswer<null>>(proc, request.keys, (ledger, records) => {
+      const places = records.flatMap(({ line }) => line).filter(({ id }) => id === request.id);
+      if (this.#beatFirst) for (const place of places) place.seen = this.nowUs / 1_000;
       const answer = ledger.attempt(request);
       if ("granted" in answer) return [{ granted: toGrant(answer.granted) }, true];
       // Core never asks again with an id that has ended, so the store keeps to that answer.

@@ -10,7 +10,7 @@ import { readSettings, refuseUnsafe, type Settings } from "./check.ts";
 import { postgresError } from "./errors.ts";
 import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 import { pathOf, poolerFindings, refusePooler } from "./pooler.ts";
-import { forEver, isServerError, PgPort, type PgPool } from "./port.ts";
+import { forEver, PgPort, type PgPool } from "./port.ts";
 import { type Sql, sqlFor } from "./sql.ts";
 import { PostgresTable } from "./table.ts";
 
@@ -62,19 +62,10 @@ async function prepare(port: PgPort, sql: Sql): Promise<Settings> {
   return settings;
 }
 
-/** Two processes may do it at the same time: then one of them meets the other's half of the work, and looks again. */
+/** One after another, because `IF NOT EXISTS` alone fails in one of two who do it at the same moment. One message, so one transaction. */
 async function createTables(port: PgPort, sql: Sql): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      for (const statement of sql.schema.split(";")) {
-        if (statement.trim() !== "") await port.query(statement, [], forEver());
-      }
-      return;
-    } catch (error) {
-      const met = isServerError(error) && /^(23505|42P07|40P01|XX000)$/.test(error.code);
-      if (!met || tries === 5) throw error;
-    }
-  }
+  const alone = "SELECT pg_advisory_xact_lock(hashtextextended('holdfast: tables', 0))";
+  await port.query(`${alone};\n${sql.schema}`, [], forEver());
 }
 
 /** By URL: a pool of our own, small, which keeps no process alive. */
