@@ -12,6 +12,7 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   mysql: () => import("./mysql.ts"),
   postgres: () => import("./postgres.ts"),
   redis: () => import("./redis.ts"),
+  redlock: () => import("./redlock.ts"),
   zookeeper: () => import("./zookeeper.ts"),
 };
 

@@ -44,6 +44,15 @@ declare module "redis-semaphore" {
     acquire(): Promise<void>;
     release(): Promise<void>;
   }
+  export class RedlockMutex {
+    constructor(
+      clients: readonly object[],
+      key: string,
+      options: { lockTimeout: number; acquireTimeout: number },
+    );
+    acquire(): Promise<void>;
+    release(): Promise<void>;
+  }
 }
 
 declare module "redlock-universal" {
@@ -54,6 +63,12 @@ declare module "redlock-universal" {
     ttl: number;
     retryAttempts: number;
     performance: "lean";
+  }): { acquire(): Promise<object>; release(handle: object): Promise<unknown> };
+  export function createRedlock(options: {
+    adapters: readonly object[];
+    key: string;
+    ttl: number;
+    retryAttempts: number;
   }): { acquire(): Promise<object>; release(handle: object): Promise<unknown> };
 }
 

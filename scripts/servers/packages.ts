@@ -56,7 +56,7 @@ export async function unpackedProgram(
     );
   }
   const tree = join(cache, release, program.packages.join("+"));
-  if (!(await exists(tree))) await unpackInto(tree, program);
+  if (!(await exists(tree))) await unpackOnce(tree, program);
   const folders = (program.folders ?? ["usr/bin", "usr/sbin"]).map((folder) => join(tree, folder));
   const path = await firstExecutable(folders, program.name);
   if (path === null) {
@@ -65,6 +65,15 @@ export async function unpackedProgram(
     );
   }
   return { path, tree, env: { LD_LIBRARY_PATH: (await libraryFolders(tree)).join(delimiter) } };
+}
+
+const unpacking = new Map<string, Promise<void>>();
+
+/** Five servers that are started together by one process wait for one unpacking: five at once would take minutes. */
+function unpackOnce(tree: string, program: Program): Promise<void> {
+  const under = unpacking.get(tree) ?? unpackInto(tree, program).finally(() => unpacking.delete(tree));
+  unpacking.set(tree, under);
+  return under;
 }
 
 async function unpackInto(tree: string, program: Program): Promise<void> {
