@@ -1,12 +1,37 @@
 // Processes that are stopped past their lease and go on: they must not believe in it for a moment (P1, P7).
 
 import assert from "node:assert/strict";
+import type { Lease, Locks } from "../../index.ts";
 import type { ProcessCase } from "../case.ts";
+import type { Child } from "../child-process.ts";
 import { grew, must } from "../checks.ts";
 import { later, sleep } from "../io.ts";
 import { fifo, windows, severalProcesses } from "../needs.ts";
 
 const TTL_MS = 400;
+
+/** Until somebody waits for the key; a machine under load takes its time to start an attempt. */
+async function inLine(locks: Locks, key: string): Promise<void> {
+  while ((await locks.inspect(key))?.waiters?.length === 0) await sleep(20);
+  await sleep(200);
+}
+
+/**
+ * A store whose steps are taken by the processes themselves (local) is held up by one that is stopped in the middle of a step; that is
+ * said in its documentation and not what is tried here. The holder's extension shows that the step is over.
+ */
+async function stopOutside(child: Child, holder: Lease): Promise<void> {
+  for (;;) {
+    child.stop();
+    const answers = await holder.extend().then(
+      () => true,
+      () => false,
+    );
+    if (answers) return;
+    child.resume();
+    await sleep(100);
+  }
+}
 
 export const pauseCases: readonly ProcessCase[] = [
   {
@@ -72,8 +97,8 @@ export const pauseCases: readonly ProcessCase[] = [
       const lease = await one.acquire(key);
       const options = { ttl: TTL_MS, wait: 25_000 };
       const granted = later(child.call("acquire", { as: "late", key, options }));
-      await sleep(200);
-      child.stop();
+      await inLine(one, key);
+      await stopOutside(child, lease);
       const waiting = later(two.acquire(key, { wait: 25_000 }));
       await sleep(50);
       await lease.release();
