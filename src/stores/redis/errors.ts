@@ -32,7 +32,8 @@ const KNOWN: readonly Known[] = [
     retryable: false,
   },
   {
-    pattern: /^NOPERM/,
+    // A script, or a transaction, tells of it in words of its own.
+    pattern: /^NOPERM|^EXECABORT.*NOPERM|user executing the script can't/,
     say: "this user may not do that: it needs +evalsha +eval +get +set +pexpire +time +publish +subscribe +info +scan (with replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels NAMESPACE:push:*",
     retryable: false,
   },

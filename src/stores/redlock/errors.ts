@@ -14,7 +14,7 @@ export function reasonOf(error: unknown): string {
   if (/^HOLDFAST-FOREIGN|HOLDFAST-FOREIGN|^WRONGTYPE/.test(text))
     return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
   if (text.startsWith("OOM")) return `memory is full: ${firstLine(text)}`;
-  if (text.startsWith("NOPERM"))
+  if (/^NOPERM|user executing the script can't/.test(text))
     return `this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish +subscribe +scan +type: ${firstLine(text)}`;
   return firstLine(text);
 }
