@@ -4,13 +4,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Redis } from "ioredis";
+import { Semaphore } from "redis-semaphore";
 import { kinds, type ServerKind } from "../scripts/servers/kinds.ts";
 import { createLocks } from "../src/index.ts";
 import { Child } from "../src/testing/child-process.ts";
+import { jain, round } from "./lib/stats.ts";
 import { monoMs } from "./lib/worker.ts";
 import { together } from "./lib/workers.ts";
 
 const RINGS = 20;
+const PERMITS = 10;
+const PERMIT_SECONDS = 5;
 const ALARM_SECONDS = Number(process.env["ALARM_SECONDS"] ?? 30);
 
 interface Unrelated {
@@ -34,7 +39,10 @@ export async function run(): Promise<object> {
   for (const name of SERVERS) {
     const server = await (kinds[name] as ServerKind).start();
     try {
-      figures[name] = name === "redis" ? await busy(server.url) : { ring: await rings(server.url) };
+      figures[name] =
+        name === "redis"
+          ? { ...(await busy(server.url)), permitsByRedisSemaphore: await peersPermits(server.url) }
+          : { ring: await rings(server.url) };
       console.log(name, JSON.stringify(figures[name]));
       if (name !== "redis") continue;
       const [local, redis] = await Promise.all([unrelated(`local:${dir}`), unrelated(server.url)]);
@@ -128,26 +136,57 @@ async function readers(url: string): Promise<object> {
   };
 }
 
-/** A semaphore of 10 with 100 tasks. */
+/** A semaphore of 10 with 100 tasks, each holding its permit for 1 ms. */
 async function permits(url: string): Promise<object> {
   const locks = createLocks(url, { namespace: "bench", wait: 60_000 });
   await locks.inspect("desk");
-  const endMs = monoMs() + 5_000;
-  let [done, out, most] = [0, 0, 0];
-  const task = async (): Promise<void> => {
-    while (monoMs() < endMs) {
-      await locks.using("desk", { limit: 10 }, async () => {
-        out += 1;
-        most = Math.max(most, out);
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        out -= 1;
-        done += 1;
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: 100 }, task));
+  const ours = await crowd((section) => locks.using("desk", { limit: PERMITS }, section));
   await locks.close();
-  return { perSecond: Math.round(done / 5), mostAtOnce: most };
+  return ours;
+}
+
+/** The same by redis-semaphore, with its own defaults but as many tries as it takes. */
+async function peersPermits(url: string): Promise<object> {
+  const client = new Redis(url);
+  const figures = await crowd(async (section) => {
+    const semaphore = new Semaphore(client, "desk", PERMITS, { acquireTimeout: 60_000 });
+    await semaphore.acquire();
+    try {
+      await section();
+    } finally {
+      await semaphore.release();
+    }
+  });
+  client.disconnect();
+  return figures;
+}
+
+async function crowd(withPermit: (section: () => Promise<void>) => Promise<unknown>): Promise<object> {
+  const endMs = monoMs() + PERMIT_SECONDS * 1_000;
+  let [out, most, longestWaitMs] = [0, 0, 0];
+  const served = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      let done = 0;
+      while (monoMs() < endMs) {
+        const askedMs = monoMs();
+        await withPermit(async () => {
+          longestWaitMs = Math.max(longestWaitMs, monoMs() - askedMs);
+          out += 1;
+          most = Math.max(most, out);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          out -= 1;
+          done += 1;
+        });
+      }
+      return done;
+    }),
+  );
+  return {
+    perSecond: Math.round(served.reduce((a, b) => a + b, 0) / PERMIT_SECONDS),
+    jain: round(jain(served)),
+    longestWaitMs: Math.round(longestWaitMs),
+    mostAtOnce: most,
+  };
 }
 
 /** Three processes of 50 tasks that hold one key and want another, always in one order: there is no circle to be found. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 
 const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>> = {
   actors: () => import("./actors.ts"),
+  elections: () => import("./elections.ts"),
   etcd: () => import("./etcd.ts"),
   local: () => import("./local.ts"),
   mysql: () => import("./mysql.ts"),
