@@ -1,21 +1,22 @@
 // `npm run faults -- --store local --fault pause --seconds 20 --seed N`: real processes under one kind of fault, judged
-// afterwards. `--all` runs every fault that the store can meet, `--report` writes docs/evidence.md from the results.
+// afterwards. `--all` runs every fault that the store can meet, of every store where none is named; with `--missing` those only
+// that have no result yet. `--report` writes docs/evidence.md from the results.
 
 import { parseArgs } from "node:util";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { faultsOf } from "./plugins/index.ts";
-import { writePage, writeResult } from "./results.ts";
+import { readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
 import { type Cheat, CHEATS, DEFAULTS, type RunSettings } from "./settings.ts";
-import { targetNamed } from "./targets/index.ts";
+import { targetNamed, targetNames } from "./targets/index.ts";
 
 const SHOWN = 10;
 
 const { values } = parseArgs({
   options: {
-    store: { type: "string", default: DEFAULTS.store },
+    store: { type: "string" },
     fault: { type: "string", default: DEFAULTS.fault },
     seconds: { type: "string", default: String(DEFAULTS.seconds) },
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     tasks: { type: "string", default: String(DEFAULTS.tasks) },
     cheat: { type: "string" },
     all: { type: "boolean", default: false },
+    missing: { type: "boolean", default: false },
     report: { type: "boolean", default: false },
     "no-result": { type: "boolean", default: false },
   },
@@ -30,10 +32,26 @@ const { values } = parseArgs({
 
 try {
   if (values.report) writePage();
-  else for (const fault of values.all ? await allFaults(values.store) : [values.fault]) await runOne(fault);
+  else if (values.all || values.missing)
+    await runAll(values.store === undefined ? targetNames : [values.store]);
+  else await runOne(values.store ?? DEFAULTS.store, values.fault);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
+}
+
+/** A run that cannot be made does not keep the others from being made. */
+async function runAll(stores: readonly string[]): Promise<void> {
+  const known = values.missing ? new Set(readResults().map(({ store, fault }) => `${store} ${fault}`)) : null;
+  for (const store of stores) {
+    for (const fault of await allFaults(store)) {
+      if (known?.has(`${store} ${fault}`)) continue;
+      await runOne(store, fault).catch((error: unknown) => {
+        console.error(`${store}, ${fault}: ${error instanceof Error ? error.message : String(error)}`);
+        process.exitCode = 1;
+      });
+    }
+  }
 }
 
 /** Asks the store itself, which for that must be made. */
@@ -48,9 +66,9 @@ async function allFaults(store: string): Promise<readonly string[]> {
   }
 }
 
-async function runOne(fault: string): Promise<void> {
-  const settings = settingsFor(fault);
-  const { store, seconds, seed, clients, tasks, cheats } = settings;
+async function runOne(store: string, fault: string): Promise<void> {
+  const settings = settingsFor(store, fault);
+  const { seconds, seed, clients, tasks, cheats } = settings;
   console.log(
     `faults: store ${store}, fault ${fault}, ${seconds} s, seed ${seed}, ${clients} clients of ${tasks} tasks`,
   );
@@ -74,9 +92,9 @@ async function runOne(fault: string): Promise<void> {
   process.exitCode = 1;
 }
 
-function settingsFor(fault: string): RunSettings {
+function settingsFor(store: string, fault: string): RunSettings {
   return {
-    store: values.store,
+    store,
     fault,
     seed: count("seed", values.seed),
     seconds: count("seconds", values.seconds),

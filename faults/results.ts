@@ -53,6 +53,7 @@ To repeat a row, or all rows of a store, and to make this page again:
 \`\`\`sh
 npm run faults -- --store local --fault pause --seconds 40 --seed 1
 npm run faults -- --store local --all
+npm run faults -- --missing --seconds 20
 npm run faults -- --report
 \`\`\`
 
