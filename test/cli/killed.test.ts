@@ -75,10 +75,10 @@ describe("kill -9 of the wrapper", () => {
   });
 
   it("while it waits leaves the line to the others", async () => {
-    await box.start(["run", "k", "--", "sh", "-c", "echo in; sleep 2"]).says(/in/);
+    await box.start(["run", "k", "--", "sh", "-c", "echo in; sleep 4"]).says(/in/);
     const second = box.start(["run", "k", "--", "true"]);
     await second.says(/waiting/, "stderr");
     second.kill("SIGKILL");
-    expect((await box.run(["run", "-w", "5s", "k", "--", "true"])).code).toBe(0);
+    expect((await box.run(["run", "-w", "20s", "k", "--", "true"])).code).toBe(0);
   });
 });
