@@ -50,6 +50,9 @@ declare module "redis-semaphore" {
       key: string,
       options: { lockTimeout: number; acquireTimeout: number },
     );
+    acquire(): Promise<void>;
+    release(): Promise<void>;
+  }
   export class Semaphore {
     constructor(client: object, key: string, limit: number, options: { acquireTimeout: number });
     acquire(): Promise<void>;

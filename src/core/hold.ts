@@ -47,6 +47,8 @@ export class Hold {
   readonly provisional: boolean;
   readonly confirm: boolean;
   endangered = false;
+  /** A renewal of it is under way, and will say when the next one is due. */
+  renewing = false;
   /** A record that says what its holder waits for is not handed on: the note would be another's. */
   noted = false;
 
@@ -61,7 +63,7 @@ export class Hold {
     this.grantedAtMs = keeper.now().monoMs;
     this.#ttlMs = shape.ttlMs;
     this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
-    this.provisional = grant.validMs < this.termMs;
+    this.provisional = this.short;
     this.confirm = grant.confirm === true;
   }
 
@@ -80,6 +82,11 @@ export class Hold {
   /** How long a window gets at the most: the ttl, or less where the store gives less at a time. */
   get termMs(): number {
     return Math.min(this.#ttlMs, this.#keeper.longestMs);
+  }
+
+  /** Its window is not the one that was asked for, but that of a waiter which was chosen: to be renewed at once. */
+  get short(): boolean {
+    return this.#window.validMs < this.termMs;
   }
 
   /** What the store still owes, even to a holder that does not renew: a short grant's full ttl, or the rest of one that it gives by and by. */

@@ -17,6 +17,8 @@ import { type Task, type TaskLine, TaskQueue } from "./task.ts";
 
 /** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
 const FRESH_SHARE = 0.5;
+/** Of the short window of a lease whose first renewal is under way: the next task gets what this one got. */
+const FRESH_SHARE_OF_SHORT = 0.25;
 
 /** Who gets a lease, and since when it wanted it. */
 export interface Waited {
@@ -130,7 +132,7 @@ export class Line implements TaskLine {
       // One that was extended is longer than the next task asked for.
       hold.ttlMs === task.wish.ttlMs &&
       this.#sliceLeftMs(hold) > 0 &&
-      hold.remaining() >= hold.termMs * FRESH_SHARE
+      hold.remaining() >= freshMs(hold)
     );
   }
 
@@ -269,4 +271,8 @@ export class Line implements TaskLine {
   #names(): string {
     return this.keys.map(showKey).join(", ");
   }
+}
+
+function freshMs(hold: Hold): number {
+  return hold.short ? hold.window.validMs * FRESH_SHARE_OF_SHORT : hold.termMs * FRESH_SHARE;
 }

@@ -70,10 +70,11 @@ export class Renewal {
   }
 
   #dueMs(hold: Hold): number {
-    return hold.window.since.monoMs + hold.termMs * RENEW_SHARE;
+    return hold.window.since.monoMs + (hold.short ? 0 : hold.termMs * RENEW_SHARE);
   }
 
   #schedule(hold: Hold): void {
+    if (hold.renewing && hold.short) return;
     if (wantsRenewal(hold)) this.#alarm.set(hold, this.#dueMs(hold));
     else this.#alarm.delete(hold);
   }
@@ -105,6 +106,7 @@ export class Renewal {
       lastFences: hold.fences,
       label: hold.lease?.label ?? hold.request.label,
     }));
+    for (const hold of batch) hold.renewing = true;
     try {
       const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
       const answers = await this.#caller.call("renewal", key, timeoutMs, (io) =>
@@ -120,6 +122,7 @@ export class Renewal {
 
   #take(hold: Hold, answer: RenewAnswer, sentAt: Instant, ttlMs: number | null): void {
     if (hold.ended) return;
+    hold.renewing = false;
     if (answer.state === "lost") {
       this.#listener.lost(hold, answer.reason, answer.detail);
     } else if (answer.state === "renewed" && hold.renewed(sentAt, answer.validMs)) {
@@ -132,8 +135,10 @@ export class Renewal {
   }
 
   #retry(hold: Hold): void {
+    hold.renewing = false;
     if (hold.ended || !wantsRenewal(hold)) return;
-    const inMs = Math.min(LONGEST_RETRY_MS, hold.termMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
+    const termMs = Math.min(hold.termMs, hold.window.validMs);
+    const inMs = Math.min(LONGEST_RETRY_MS, termMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
     this.#alarm.set(hold, this.#system.monoMs() + inMs);
   }
 }

@@ -240,6 +240,45 @@ test("a pushed grant counts from the heartbeat that it answers, and is renewed a
   expect(lease.remaining).toBeGreaterThan(29_000);
 });
 
+test("a pushed grant is handed on before its first renewal has come back, which is sent once and not lost (P2)", async () => {
+  const { system, door, locks, others } = world();
+  const holder = await others().acquire("k");
+  const mine = locks({ handoff: "10ms" });
+  const waits = Array.from({ length: 20 }, () => mine.acquire("k", { ttl: "30s" }));
+  await system.advance(300);
+  door.faults.set("renew", { replyAfterMs: 5 });
+  const [renewed, released] = [door.count("renew"), door.count("release")];
+  await holder.release();
+  const fences: bigint[] = [];
+  for (const wait of waits.slice(0, 19)) {
+    const lease = await within(system, 2, wait);
+    fences.push(lease.fence);
+    await system.advance(0.1);
+    await lease.release();
+  }
+  expect(door.count("release")).toBe(released);
+  expect(new Set(fences).size).toBe(19);
+  const last = await within(system, 2, waits[19] as Promise<Lease>);
+  await system.advance(10);
+  expect(door.count("renew")).toBe(renewed + 1);
+  expect(last.remaining).toBeGreaterThan(29_000);
+});
+
+test("a pushed grant whose first renewal fails is renewed again within its short window", async () => {
+  const { system, door, locks, others } = world();
+  const holder = await others().acquire("k");
+  const waiting = locks().acquire("k", { ttl: "30s" });
+  await system.advance(300);
+  door.faults.set("renew", "fail");
+  await holder.release();
+  const lease = await within(system, 100, waiting);
+  await system.advance(50);
+  door.faults.clear();
+  await system.advance(1_000);
+  expect(lease.held).toBe(true);
+  expect(lease.remaining).toBeGreaterThan(28_000);
+});
+
 test("the last try happens at the deadline", async () => {
   const { system, door, locks, others } = world();
   const holder = await others().acquire("k");
