@@ -184,8 +184,10 @@ describe("a server", () => {
     const ids = (await open().check()).map(({ id }) => id);
     expect(ids).toContain("durability");
     await node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    await node.query("SET GLOBAL sync_binlog = 1");
     expect((await open().check()).map(({ id }) => id)).not.toContain("durability");
     await node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    await node.query("SET GLOBAL sync_binlog = 0");
   });
 
   it("behind a network that loses replies grants nothing twice, and fences grow (P3, P8)", async () => {

@@ -80,7 +80,7 @@ describe("errors of etcd", () => {
 });
 
 describe("findings", () => {
-  const facts = { version: "3.5.13", dbSize: 1, alarms: [], members: 3 };
+  const facts = { version: "3.5.13", dbSize: 1, alarms: [], members: 3, silent: [] };
 
   it("name the versions whose leaders may end leases of their successors", () => {
     for (const version of ["3.4.0", "3.4.23", "3.4.30", "3.5.0", "3.5.12"])

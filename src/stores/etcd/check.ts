@@ -34,7 +34,7 @@ export function hasLeaseBugs(version: string): boolean {
 }
 
 export function findings(facts: ServerFacts, allow: readonly string[]): Finding[] {
-  const { version, alarms, dbSize, members } = facts;
+  const { version, alarms, dbSize, members, silent } = facts;
   const found: Finding[] = [];
   if (hasLeaseBugs(version)) {
     found.push({
@@ -58,6 +58,7 @@ export function findings(facts: ServerFacts, allow: readonly string[]): Finding[
     });
   }
   if (members === 1) found.push(ALONE);
+  for (const what of silent) found.push({ ...SILENT, what });
   return found;
 }
 
@@ -83,6 +84,13 @@ const BROKEN: Finding = {
   what: "the alarm CORRUPT is on: members disagree about their data",
   why: "two members may grant one key twice",
   fix: "take the corrupt member out and let it join anew",
+};
+
+const SILENT: Omit<Finding, "what"> = {
+  id: "member-unreachable",
+  level: "warning",
+  why: "the others have to be a majority without it, and one more that fails may be one too many",
+  fix: "start it, let it reach its peers, or take it out of the URL",
 };
 
 const ALONE: Finding = {

@@ -7,8 +7,9 @@ import type { System } from "../../core/system.ts";
 import { noMemberError } from "./errors.ts";
 import { firstOf } from "./first-of.ts";
 import { Lookout } from "./lookout.ts";
-import { GivenUp, Member, type Method } from "./member.ts";
+import { CHANNEL, GivenUp, Member, type Method } from "./member.ts";
 import * as m from "./messages.ts";
+import { silent } from "./roll-call.ts";
 import type { EtcdPort, Patience, ServerFacts, WatchStream } from "./port.ts";
 import type { Loose } from "./wire.ts";
 
@@ -54,16 +55,6 @@ const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 const PERMISSION_DENIED = 7;
 const BAD_MEMBER: ReadonlySet<number> = new Set([UNKNOWN, DEADLINE, INTERNAL, UNAVAILABLE]);
-
-/** A connection of its own, no retries behind our back, pings no more often than a server allows by default. */
-const CHANNEL = {
-  "grpc.use_local_subchannel_pool": 1,
-  "grpc.enable_http_proxy": 0,
-  "grpc.enable_retries": 0,
-  "grpc.keepalive_time_ms": 10_000,
-  "grpc.keepalive_timeout_ms": 3_000,
-  "grpc.max_receive_message_length": -1,
-};
 
 export class Cluster implements EtcdPort {
   readonly #grpc: Grpc;
@@ -137,16 +128,18 @@ export class Cluster implements EtcdPort {
         if ((error as Failure).code === PERMISSION_DENIED) return null;
         throw error;
       });
-    const [{ version, dbSize }, alarms, members] = await Promise.all([
+    const [{ version, dbSize }, alarms, members, missing] = await Promise.all([
       this.#ask(METHODS.status, {}, io),
       allowed(this.#ask(METHODS.alarms, {}, io)),
       allowed(this.#ask(METHODS.members, {}, io)),
+      silent(this.#options.endpoints, this.#system, (endpoint, how) => this.#call(endpoint, how)),
     ]);
     return {
       version,
       dbSize,
       alarms: alarms?.alarms.map(({ alarm }) => alarm) ?? null,
       members: members?.members.length ?? null,
+      silent: missing,
     };
   }
 
@@ -253,6 +246,12 @@ export class Cluster implements EtcdPort {
     member.leader = leader;
     member.version = version;
     return member;
+  }
+
+  /** On a connection of its own. */
+  async #call(endpoint: string, io: Patience): Promise<void> {
+    const member = this.#connect(endpoint);
+    await this.#greet(member, io).finally(() => member.drop());
   }
 
   #connect(endpoint: string): Member {

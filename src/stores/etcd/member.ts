@@ -14,6 +14,16 @@ import { type WatchRequest, watchRequest } from "./messages.ts";
 import type { Patience, WatchStream } from "./port.ts";
 import type { Codec, Loose } from "./wire.ts";
 
+/** A connection of its own, no retries behind our back, pings no more often than a server allows by default. */
+export const CHANNEL: Readonly<Record<string, number>> = {
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.enable_http_proxy": 0,
+  "grpc.enable_retries": 0,
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 3_000,
+  "grpc.max_receive_message_length": -1,
+};
+
 export interface Method<Q, A> {
   readonly path: string;
   readonly request: Codec<Q>;

@@ -23,6 +23,8 @@ export interface ServerFacts {
   /** Of all members together; null where this user may not ask. */
   readonly alarms: readonly number[] | null;
   readonly members: number | null;
+  /** Endpoints that did not answer, or know no leader, with their words. */
+  readonly silent: readonly string[];
 }
 
 /** One stream of watches. Its end is told once. */

@@ -18,12 +18,19 @@ export interface ServerFacts {
   readonly galera: boolean;
   /** innodb_flush_log_at_trx_commit. */
   readonly flush: string;
+  /** Where there is a binary log: sync_binlog. */
+  readonly syncBinlog: string | null;
+  /** Seconds after which the server ends a session that says nothing. */
+  readonly idleSeconds: number;
+  /** Seconds after which MariaDB ends a transaction that says nothing; 0 is never. */
+  readonly idleTransactionSeconds: number;
 }
 
 const OLDEST: Readonly<Record<Dialect, readonly [number, number]>> = { mariadb: [10, 6], mysql: [8, 0] };
 
 const WANTED = [
   ...["version", "read_only", "super_read_only", "wsrep_on", "innodb_flush_log_at_trx_commit"],
+  ...["log_bin", "sync_binlog", "wait_timeout", "idle_transaction_timeout", "idle_write_transaction_timeout"],
   ...["server_uuid", "server_id", "hostname", "port", "timestamp"],
 ];
 
@@ -49,6 +56,12 @@ export async function readFacts(connection: SqlConnection): Promise<ServerFacts>
     readOnly: on("read_only") || on("super_read_only"),
     galera: on("wsrep_on"),
     flush: values.get("innodb_flush_log_at_trx_commit") ?? "",
+    syncBinlog: on("log_bin") ? (values.get("sync_binlog") ?? "") : null,
+    idleSeconds: Number(values.get("wait_timeout") ?? Number.POSITIVE_INFINITY),
+    idleTransactionSeconds: Math.max(
+      Number(values.get("idle_transaction_timeout") ?? 0),
+      Number(values.get("idle_write_transaction_timeout") ?? 0),
+    ),
   };
 }
 
@@ -79,16 +92,51 @@ export function refuseForRows(facts: ServerFacts): void {
 }
 
 export function rowFindings(facts: ServerFacts): Finding[] {
-  return [...durability(facts)];
+  return [...durability(facts), ...idleSessions(facts), ...idleTransactions(facts)];
 }
 
-export function durability({ flush }: ServerFacts): Finding[] {
-  if (flush === "1" || flush === "") return [];
+/** Rows are locked as long as their transaction lives. */
+function idleTransactions({ idleTransactionSeconds: seconds }: ServerFacts): Finding[] {
+  if (seconds === 0) return [];
+  return [
+    {
+      id: "idle-transactions",
+      level: "danger",
+      what: `the server ends a transaction that says nothing for ${seconds} s`,
+      why: "in row mode that frees the row while its holder still works",
+      fix: "set idle_transaction_timeout and idle_write_transaction_timeout to 0, or use the lease table (without ?mode=row)",
+    },
+  ];
+}
+
+const IDLE_SECONDS = 60;
+
+function idleSessions({ idleSeconds }: ServerFacts): Finding[] {
+  if (idleSeconds >= IDLE_SECONDS) return [];
+  return [
+    {
+      id: "timeouts",
+      level: "warning",
+      what: `wait_timeout is ${idleSeconds} s`,
+      why: "connections that rest between two calls are ended by the server; the next call pays for a new one, and what is held in a session is lost with it",
+      fix: `set wait_timeout to ${IDLE_SECONDS} or more for this user's sessions`,
+    },
+  ];
+}
+
+export function durability({ flush, syncBinlog }: ServerFacts): Finding[] {
+  const lax = [
+    ...(flush === "1" || flush === "" ? [] : [`innodb_flush_log_at_trx_commit is ${flush}`]),
+    ...(syncBinlog === null || syncBinlog === "" || syncBinlog === "1"
+      ? []
+      : [`sync_binlog is ${syncBinlog}`]),
+  ];
+  if (lax.length === 0) return [];
   return [
     {
       id: "durability",
       level: "warning",
-      what: `innodb_flush_log_at_trx_commit is ${flush}`,
+      what: lax.join(", "),
       why: "after a power cut the server may have forgotten its last second: a lease that was granted in it, and its fence",
       fix: "set innodb_flush_log_at_trx_commit = 1 and sync_binlog = 1",
     },
@@ -99,7 +147,7 @@ export function tableFindings(
   facts: ServerFacts,
   { several, heard }: { readonly several: boolean; readonly heard: boolean | null },
 ): Finding[] {
-  const found = durability(facts);
+  const found = [...durability(facts), ...idleSessions(facts)];
   if (several && !facts.galera) found.push(ASYNCHRONOUS);
   if (heard === false) found.push(NO_PUSH);
   return found;

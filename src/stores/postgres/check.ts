@@ -14,6 +14,10 @@ export interface Settings {
   readonly fsync: string;
   readonly fullPageWrites: string;
   readonly synchronousCommit: string;
+  readonly standbyNames: string;
+  readonly standbys: number;
+  /** Those that are on, as text; empty when none is. */
+  readonly timeouts: string;
   /** The tables are there. */
   readonly ready: boolean;
 }
@@ -30,6 +34,9 @@ export async function readSettings(port: PgPort, sql: Sql, patience: Patience): 
     fsync: row["fsync"] ?? "",
     fullPageWrites: row["full_page_writes"] ?? "",
     synchronousCommit: row["synchronous_commit"] ?? "",
+    standbyNames: row["standby_names"] ?? "",
+    standbys: Number(row["standbys"]),
+    timeouts: row["timeouts"] ?? "",
     ready: row["ready"] === "true",
   };
 }
@@ -87,7 +94,33 @@ export async function findings(port: PgPort, sql: Sql, patience: Patience): Prom
       fix: sql.schema,
     });
   }
-  return found;
+  return [...found, ...asynchronous(settings), ...timeouts(settings)];
+}
+
+function asynchronous({ standbys, standbyNames }: Settings): Finding[] {
+  if (standbys === 0 || standbyNames !== "") return [];
+  return [
+    {
+      id: "asynchronous-replication",
+      level: "info",
+      what: `${standbys} standbys follow behind the commit (synchronous_standby_names is empty)`,
+      why: "a standby that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
+      fix: "set synchronous_standby_names, and check the fence at the resource",
+    },
+  ];
+}
+
+function timeouts(settings: Settings): Finding[] {
+  if (settings.timeouts === "") return [];
+  return [
+    {
+      id: "timeouts",
+      level: "info",
+      what: `the server ends what takes long: ${settings.timeouts}`,
+      why: "a call of the locks that meets a busy server is ended, and so is the session that listens for wake-ups; both are begun anew",
+      fix: "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of the locks",
+    },
+  ];
 }
 
 /** `failure`: why nothing is heard, or null. */

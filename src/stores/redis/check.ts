@@ -4,6 +4,7 @@
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
 import { clockDifference } from "./clocks.ts";
+import { together } from "./together.ts";
 import { listOf, type Patience, type RedisNode, type RedisPort, type Sender, textOf } from "./port.ts";
 
 export type Info = ReadonlyMap<string, string>;
@@ -116,7 +117,11 @@ export async function findings(
       ]),
     ),
   );
-  return [...found.flat(), ...(await clockDifference(nodes, patience, nowMs))];
+  return [
+    ...found.flat(),
+    ...(await together(port, nodes, patience)),
+    ...(await clockDifference(nodes, patience, nowMs)),
+  ];
 }
 
 /** `at`: which node, where there are several. `replicas`: how many it needs, or null where it is one itself. */

@@ -51,6 +51,8 @@ export interface RedisPort extends Sender {
   slotOf?(key: string): number;
   /** Where there are several nodes: those that are known at the moment. */
   nodes?(patience: Patience): Promise<readonly RedisNode[]>;
+  /** Where sentinels name the primary: what one of them says to CKQUORUM, its refusal included. */
+  quorum?(patience: Patience): Promise<string>;
   /** Listens on a connection of its own, over every reconnection. Gives the way to stop it. */
   subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>>;
   /** One more connection, to the node that serves this key; absent where the client cannot be duplicated. */

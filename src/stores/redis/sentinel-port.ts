@@ -26,6 +26,7 @@ import {
   type Session,
   textOf,
 } from "./port.ts";
+import { quorumBy } from "./together.ts";
 
 const QUIET = (): void => {};
 const SWITCHED = "+switch-master";
@@ -99,11 +100,13 @@ export class SentinelPort implements RedisPort {
   async nodes(patience: Patience): Promise<readonly RedisNode[]> {
     const { name } = this.#lane ?? (await this.#find(patience));
     const primary: RedisNode = { name, primary: true, send: (words, how) => this.send(words, how) };
-    const replicas = await within(
-      patience,
-      this.#askSentinels((link) => this.#replicasBy(link)),
-    );
-    return [primary, ...replicas.map((one) => this.#replica(one))];
+    const told = this.#askSentinels((link) => this.#replicasBy(link));
+    return [primary, ...(await within(patience, told)).map((one) => this.#replica(one))];
+  }
+
+  quorum(patience: Patience): Promise<string> {
+    const said = this.#askSentinels((link) => quorumBy(link, this.#master));
+    return within(patience, said);
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {

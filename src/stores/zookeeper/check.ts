@@ -20,12 +20,19 @@ export async function findings(
   timeoutMs: number,
   system: System,
 ): Promise<Finding[]> {
-  const ask = (word: string): Promise<string> => fourLetters(link.address, word, settings, system);
-  const [srvr, conf] = await Promise.all([ask("srvr"), ask("conf")]);
+  const ask = (word: string, of = link.address): Promise<string> => fourLetters(of, word, settings, system);
+  const [srvr, conf, ...others] = await Promise.all([
+    ask("srvr"),
+    ask("conf"),
+    ...settings.servers.map((one) => ask("srvr", one)),
+  ]);
+  const silent = settings.servers.filter((_one, at) => others[at] === "");
   return [
     ...negotiated(settings.sessionMs, timeoutMs),
     ...openToAll(settings),
     ...mode(srvr),
+    ...(srvr === "" ? [] : silent.flatMap((one) => unreachable(one))),
+    ...outOfService(settings.servers, others),
     ...ticks(conf, timeoutMs),
   ];
 }
@@ -79,6 +86,31 @@ function mode(srvr: string): Finding[] {
       fix: "run three servers or more",
     },
   ];
+}
+
+/** Whether it may answer to words or not: a server that is there says something. */
+function unreachable({ host, port }: Address): Finding[] {
+  return [
+    {
+      id: "server-unreachable",
+      level: "warning",
+      what: `${host}:${port} does not answer`,
+      why: "the others have to be a majority without it, and one more that fails may be one too many",
+      fix: "start it, or take it out of the URL",
+    },
+  ];
+}
+
+function outOfService(servers: readonly Address[], said: readonly string[]): Finding[] {
+  return servers
+    .filter((_one, at) => said[at]?.includes("not currently serving requests"))
+    .map(({ host, port }) => ({
+      id: "server-unreachable",
+      level: "warning" as const,
+      what: `${host}:${port} is not serving requests: it has lost its leader`,
+      why: "the others have to be a majority without it, and one more that fails may be one too many",
+      fix: "look at its log; it must reach the other servers on its election and quorum ports",
+    }));
 }
 
 function ticks(conf: string, timeoutMs: number): Finding[] {

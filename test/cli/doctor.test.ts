@@ -1,0 +1,200 @@
+// `doctor` against a badly set server of each kind: what it names, and the exit code of the worst of it (P19).
+
+import { chmodSync, mkdirSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startEtcd } from "../../scripts/servers/etcd.ts";
+import { startMariadb } from "../../scripts/servers/mariadb.ts";
+import { freePort } from "../../scripts/servers/ports.ts";
+import { startPostgres } from "../../scripts/servers/postgres.ts";
+import type { RunningServer } from "../../scripts/servers/process.ts";
+import { startCluster } from "../../scripts/servers/redis-cluster.ts";
+import type { RedisNode } from "../../scripts/servers/redis-node.ts";
+import { startSentinel } from "../../scripts/servers/redis-sentinel.ts";
+import { startRedis } from "../../scripts/servers/redis.ts";
+import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
+import type { Finding } from "../../src/index.ts";
+import { Sandbox } from "./command.ts";
+
+const TIMEOUT_MS = 120_000;
+let box: Sandbox;
+beforeEach(() => void (box = new Sandbox()));
+afterEach(() => box.close());
+
+interface Diagnosis {
+  readonly code: number | null;
+  /** `id level`, each once. */
+  readonly found: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+async function diagnose(url: string): Promise<Diagnosis> {
+  const { code, stdout, stderr } = await box.run(["doctor", "--store", url, "--json"]);
+  expect(stderr).toBe("");
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+  for (const { what, why, fix } of findings)
+    expect(Math.min(what.length, why.length, fix.length)).toBeGreaterThan(10);
+  return { code, findings, found: [...new Set(findings.map(({ id, level }) => `${id} ${level}`))].sort() };
+}
+
+/** Of what was found, without what depends on the version that this machine has. */
+const badly = ({ found }: Diagnosis): readonly string[] => found.filter((one) => !/^old-/.test(one));
+
+/** Starts something, and stops it when the test is over. */
+async function on<T extends { stop(): Promise<void> }>(
+  server: Promise<T>,
+  run: (server: T) => Promise<void>,
+): Promise<void> {
+  const started = await server;
+  try {
+    await run(started);
+  } finally {
+    await started.stop();
+  }
+}
+
+const dead = async (): Promise<string> => `127.0.0.1:${await freePort()}`;
+
+describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
+  it("a local directory that everybody may write to", async () => {
+    const dir = box.file("open");
+    mkdirSync(dir);
+    chmodSync(dir, 0o777);
+    const seen = await diagnose(`local:${dir}`);
+    expect(seen.found).toContain("world-writable warning");
+    expect(seen.code).toBe(1);
+  });
+
+  it("a Redis that evicts and keeps nothing, and a user that may neither look nor listen", async () => {
+    const args = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    const rights = ["+@all", "-info", "-subscribe", "-psubscribe", "-ssubscribe"];
+    const user = ["--user", "app", "on", ">pw", "~*", "&*", ...rights];
+    await on(startRedis({ own: true, args: [...args, ...user] }), async ({ url }) => {
+      const seen = await diagnose(url);
+      expect(badly(seen)).toEqual(["eviction danger", "persistence warning"]);
+      expect(seen.code).toBe(69);
+      const blind = await diagnose(url.replace("redis://", "redis://app:pw@"));
+      expect(badly(blind)).toEqual(["no-push warning", "settings-unknown info"]);
+      expect(blind.code).toBe(1);
+    });
+  });
+
+  it("sentinels that cannot agree on a failover any more", async () => {
+    await on(startSentinel(), async (servers) => {
+      const well = await diagnose(servers.url);
+      expect(well.found.filter((one) => /sentinels|unreachable|replicas/.test(one))).toEqual([]);
+      await Promise.all(servers.sentinels.slice(1).map((sentinel) => sentinel.stop()));
+      await expect
+        .poll(async () => (await diagnose(servers.url)).found, { timeout: 30_000, interval: 500 })
+        .toContain("sentinels danger");
+      expect((await diagnose(servers.url)).code).toBe(69);
+    });
+  });
+
+  it("a Cluster with a slot that nobody serves", async () => {
+    await on(startCluster({ args: ["--cluster-require-full-coverage", "no"] }), async (servers) => {
+      const [node] = servers.nodes as readonly [RedisNode];
+      await node.ask("CLUSTER", "DELSLOTS", "0");
+      const seen = await diagnose(servers.url);
+      expect(seen.found).toEqual(expect.arrayContaining(["cluster-slots danger", "replicas warning"]));
+      expect(seen.findings.find(({ id }) => id === "cluster-slots")?.what).toContain("1 of 16384 slots");
+      expect(seen.code).toBe(69);
+    });
+  });
+});
+
+describe("doctor finds, of five nodes of a redlock,", { timeout: TIMEOUT_MS }, () => {
+  let nodes: RunningServer[] = [];
+  beforeAll(async () => {
+    nodes = await Promise.all([
+      startRedis({ own: true }),
+      startRedis({ own: true }),
+      startRedis({ own: true, args: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"] }),
+    ]);
+  }, TIMEOUT_MS);
+  afterAll(() => Promise.all(nodes.map((node) => node.stop())));
+
+  it("the one that evicts, the one that follows another, and the one that is not there", async () => {
+    const follow = ["--replicaof", "127.0.0.1", String(nodes[0]?.port)];
+    await on(startRedis({ own: true, args: follow }), async (replica) => {
+      const hosts = [
+        ...nodes.map(({ port }) => `127.0.0.1:${port}`),
+        `127.0.0.1:${replica.port}`,
+        await dead(),
+      ];
+      const seen = await diagnose(`redlock://${hosts.join(",")}`);
+      expect(seen.found).toEqual(
+        expect.arrayContaining([
+          "eviction danger",
+          "node-unreachable danger",
+          "persistence info",
+          "replica danger",
+        ]),
+      );
+      expect(seen.code).toBe(69);
+      for (const [id, host] of [
+        ["eviction", hosts[2]],
+        ["replica", hosts[3]],
+        ["node-unreachable", hosts[4]],
+      ])
+        expect(seen.findings.filter((one) => one.id === id).map(({ what }) => what)).toEqual([
+          expect.stringContaining(host as string),
+        ]);
+    });
+  });
+});
+
+describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
+  it("a PostgreSQL that forgets and ends what takes long", async () => {
+    const settings = {
+      fsync: "off",
+      synchronous_commit: "off",
+      statement_timeout: "2s",
+      idle_session_timeout: "1h",
+    };
+    await on(startPostgres({ own: true, settings }), async ({ url }) => {
+      const seen = await diagnose(url);
+      expect(badly(seen)).toEqual(["fsync danger", "synchronous-commit danger", "timeouts info"]);
+      expect(seen.findings.at(-1)?.what).toContain("statement_timeout = 2000ms");
+      expect(seen.code).toBe(69);
+    });
+  });
+
+  it("a MariaDB that forgets, ends resting sessions, and in row mode the locks with them", async () => {
+    const args = [
+      ...["--innodb-flush-log-at-trx-commit=2", "--log-bin", "--sync-binlog=0"],
+      ...["--wait-timeout=30", "--idle-transaction-timeout=20"],
+    ];
+    await on(startMariadb({ own: true, args }), async ({ url }) => {
+      const seen = await diagnose(url);
+      expect(badly(seen)).toEqual(["durability warning", "timeouts warning"]);
+      expect(seen.findings[0]?.what).toBe("innodb_flush_log_at_trx_commit is 2, sync_binlog is 0");
+      expect(seen.code).toBe(1);
+      const rows = await diagnose(`${url}?mode=row`);
+      expect(badly(rows)).toEqual(["durability warning", "idle-transactions danger", "timeouts warning"]);
+      expect(rows.code).toBe(69);
+    });
+  });
+
+  it("an etcd with one member, and an endpoint that is not there", async () => {
+    await on(startEtcd({ own: true }), async ({ url }) => {
+      const gone = await dead();
+      const seen = await diagnose(`${url},${gone}`);
+      expect(badly(seen)).toEqual(["member-unreachable warning", "one-member info"]);
+      expect(seen.findings.find(({ id }) => id === "member-unreachable")?.what).toContain(gone);
+      expect(seen.code).toBe(1);
+      expect(badly(await diagnose(url))).toEqual(["one-member info"]);
+    });
+  });
+
+  it("a ZooKeeper that stands alone with long ticks, and a server that is not there", async () => {
+    await on(startZooKeeper({ own: true, config: ["tickTime=5000"] }), async ({ url }) => {
+      const gone = await dead();
+      const seen = await diagnose(`${url},${gone}?sessionTimeout=10s`);
+      expect(seen.found).toEqual(
+        expect.arrayContaining(["one-server warning", "server-unreachable warning", "short-session warning"]),
+      );
+      expect(seen.findings.find(({ id }) => id === "server-unreachable")?.what).toContain(gone);
+      expect(seen.code).toBe(1);
+    });
+  });
+});
