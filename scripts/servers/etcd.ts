@@ -8,6 +8,7 @@ import { givenServer } from "./given.ts";
 import { type FoundProgram, findProgram, type Program } from "./packages.ts";
 import { freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
+import type { ServerTls } from "./tls.ts";
 
 export interface EtcdOptions {
   /** Do not take the server that the environment names: this one will be killed. */
@@ -15,7 +16,7 @@ export interface EtcdOptions {
   /** More of etcd's own arguments, for example `["--quota-backend-bytes", "1000000"]`. */
   readonly args?: readonly string[];
   /** With certificates: clients must use TLS. */
-  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
+  readonly tls?: ServerTls;
 }
 
 /** One member of a cluster. It can be killed and started again on its ports with its data. */

@@ -12,6 +12,7 @@ import { givenServer } from "./given.ts";
 import { cacheFolder, type FoundProgram, findProgram, type Program, publish } from "./packages.ts";
 import { freePort } from "./ports.ts";
 import { launch, type RunningServer } from "./process.ts";
+import type { ServerTls } from "./tls.ts";
 
 export interface MariadbOptions {
   /** Do not take the server that the environment names: this one will be killed. */
@@ -28,6 +29,8 @@ export interface MariadbOptions {
   readonly program?: FoundProgram;
   /** More of the environment, for example a clock. */
   readonly env?: Readonly<Record<string, string>>;
+  /** TLS for clients that ask for it. */
+  readonly tls?: ServerTls;
 }
 
 export const mariadbProgram: Program = {
@@ -102,6 +105,7 @@ async function startOn(
         ...["--log-bin=bin", "--relay-log=relay", "--log-slave-updates=0", "--binlog-format=ROW"],
         ...["--slave-exec-mode=IDEMPOTENT", "--slave-net-timeout=4"],
         ...[`--server-id=${options.serverId ?? 1}`, `--gtid-domain-id=${options.serverId ?? 1}`],
+        ...(options.tls === undefined ? [] : tlsArgs(options.tls)),
         ...(options.args ?? []),
       ];
     },
@@ -123,6 +127,10 @@ GRANT ALL ON *.* TO ${APP.user}@'127.0.0.1' WITH GRANT OPTION;
 CREATE DATABASE IF NOT EXISTS ${APP.database};
 SET sql_log_bin = 1;
 `;
+
+function tlsArgs({ cert, key, ca }: ServerTls): string[] {
+  return [`--ssl-cert=${cert}`, `--ssl-key=${key}`, `--ssl-ca=${ca}`];
+}
 
 function common({ path }: FoundProgram): string[] {
   // An unpacked tree is not where it was built for, so it is told where its messages and character sets lie.

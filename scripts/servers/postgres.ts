@@ -4,7 +4,7 @@
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { chmod, chown, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,6 +13,7 @@ import { givenServer } from "./given.ts";
 import { cacheFolder, type FoundProgram, findProgram, type Program, publish } from "./packages.ts";
 import { freePort } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer, type ServerUser } from "./process.ts";
+import type { ServerTls } from "./tls.ts";
 
 const run = promisify(execFile);
 
@@ -29,6 +30,8 @@ export interface PostgresOptions {
   readonly program?: FoundProgram;
   /** A streaming replica of the server on this port. */
   readonly replicaOf?: number;
+  /** TLS for clients that ask for it. */
+  readonly tls?: ServerTls;
 }
 
 const VERSIONS = [18, 17, 16, 15, 14];
@@ -89,6 +92,9 @@ async function startOn(
     hot_standby: "on",
     timezone: "GMT",
     log_timezone: "GMT",
+    ...(options.tls === undefined
+      ? {}
+      : { ssl: "on", ssl_cert_file: "tls.pem", ssl_key_file: "tls-key.pem" }),
     ...options.settings,
   };
   const server = await launch({
@@ -96,12 +102,15 @@ async function startOn(
     program,
     user,
     dataFolder: options.dataFolder,
-    prepare: (folder) => fill(folder, program, user, options.replicaOf),
+    async prepare(folder) {
+      await fill(folder, program, user, options.replicaOf);
+      if (options.tls !== undefined) await copyTls(folder, options.tls, user);
+    },
     args: (folder) => [
       ...["-D", folder, "-p", String(port)],
       ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     ],
-    ready: () => answers("127.0.0.1", port),
+    ready: () => answers("127.0.0.1", port, options.tls !== undefined),
   });
   return running(server, port);
 }
@@ -144,6 +153,23 @@ async function fill(
   }
   const args = ["-h", "127.0.0.1", "-p", String(replicaOf), "-U", "postgres", "-D", folder];
   await tool(program, "pg_basebackup", [...args, "-R", "-X", "stream", "-c", "fast", "--no-sync"], user);
+}
+
+/** The server wants a key that nobody but its own user can read. */
+async function copyTls(
+  folder: string,
+  { cert, key }: ServerTls,
+  user: ServerUser | undefined,
+): Promise<void> {
+  for (const [from, name] of [
+    [cert, "tls.pem"],
+    [key, "tls-key.pem"],
+  ] as const) {
+    const path = join(folder, name);
+    await copyFile(from, path);
+    await chmod(path, 0o600);
+    if (user !== undefined) await chown(path, user.uid, user.gid);
+  }
 }
 
 /** A cluster that was never started, made once. */
@@ -230,10 +256,11 @@ function alive(pid: number): boolean {
 }
 
 /** A server that starts up, or shuts down, refuses clients with an error: only one that asks who we are is ready. */
-function answers(host: string, port: number): Promise<boolean> {
+function answers(host: string, port: number, tls = false): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    let asked = false;
-    const socket = connect({ host, port }, () => socket.write(SSL_REQUEST));
+    // One that speaks TLS would take it for asked for, and answers in clear text too.
+    let asked = tls;
+    const socket = connect({ host, port }, () => socket.write(tls ? startup() : SSL_REQUEST));
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`)));
     socket.on("data", (reply: Buffer) => {
       if (!asked) {

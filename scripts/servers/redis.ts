@@ -1,10 +1,12 @@
 // Redis for tests: one server on a free loopback port, nothing saved to disk unless the caller asks for it.
 
 import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { givenServer } from "./given.ts";
 import { type FoundProgram, findProgram, type Program } from "./packages.ts";
 import { freePort } from "./ports.ts";
 import { launch, type RunningServer } from "./process.ts";
+import type { ServerTls } from "./tls.ts";
 
 export interface RedisOptions {
   /** Do not take the server that the environment names: this one will be killed. */
@@ -17,6 +19,8 @@ export interface RedisOptions {
   readonly args?: readonly string[];
   /** Default from PATH or unpacked. */
   readonly program?: FoundProgram;
+  /** Nothing but TLS. */
+  readonly tls?: ServerTls;
 }
 
 export const redisProgram: Program = {
@@ -57,15 +61,16 @@ async function startOn(port: number, program: FoundProgram, options: RedisOption
     program,
     dataFolder: options.dataFolder,
     args: (dataFolder) => [
-      ...["--port", String(port), "--bind", "127.0.0.1", "--dir", dataFolder],
+      ...(options.tls === undefined ? ["--port", String(port)] : tlsArgs(port, options.tls)),
+      ...["--bind", "127.0.0.1", "--dir", dataFolder],
       ...["--save", "", "--appendonly", "no", "--enable-debug-command", "local"],
       ...["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"],
       ...(options.args ?? []),
     ],
-    ready: () => answers("127.0.0.1", port),
+    ready: () => answers("127.0.0.1", port, options.tls !== undefined),
   });
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `${options.tls === undefined ? "redis" : "rediss"}://127.0.0.1:${port}`,
     port,
     pid: server.pid,
     kill: (signal) => server.kill(signal),
@@ -73,10 +78,21 @@ async function startOn(port: number, program: FoundProgram, options: RedisOption
   };
 }
 
+function tlsArgs(port: number, { cert, key, ca }: ServerTls): string[] {
+  return [
+    ...["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "no"],
+    ...["--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca],
+  ];
+}
+
 /** PONG, or a demand for a password: both are a Redis that is ready. LOADING is not. */
-function answers(host: string, port: number): Promise<boolean> {
+function answers(host: string, port: number, tls = false): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port }, () => socket.write("PING\r\n"));
+    const ping = (): void => void socket.write("PING\r\n");
+    // Whether its certificate is right is not asked here.
+    const socket = tls
+      ? connectTls({ host, port, rejectUnauthorized: false }, ping)
+      : connect({ host, port }, ping);
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`)));
     socket.once("data", (reply: Buffer) => {
       socket.destroy();

@@ -1,14 +1,11 @@
 // An etcd that is full, that asks for passwords, that speaks TLS, whose history is compacted away, and that holds what is not ours.
 
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { type EtcdOptions, startEtcd } from "../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { etcd } from "../../src/stores/etcd/index.ts";
+import { CA, certificate, pem } from "../tls/certificates.ts";
 import { b64, Gateway } from "../servers/etcd-gateway.ts";
 import { makeIo, openOn, request, TamperedPort } from "./world.ts";
 
@@ -116,35 +113,17 @@ describe("an etcd with authentication", () => {
 
 describe("an etcd with TLS", () => {
   it("is used with its own certificate authority, and not without (P17)", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "holdfast-tls-"));
-    try {
-      const { ca, cert, key } = certificates(folder);
-      const { url } = await start({ tls: { ca, cert, key } });
-      expect(url).toMatch(/^etcds:/);
-      // With an authority of its own a server asks clients for certificates too.
-      const tls = { ca: readFileSync(ca), cert: readFileSync(cert), key: readFileSync(key, "utf8") };
-      const lease = await locks(etcd({ url, tls })).acquire("key");
-      expect(await lease.release()).toBe(true);
-      const strangers = locks(url).acquire("key", { wait: 1_000 });
-      await expect(strangers).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
-      const clear = locks(url.replace("etcds:", "etcd:")).acquire("key", { wait: 1_000 });
-      await expect(clear).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const { url } = await start({ tls: certificate("server") });
+    expect(url).toMatch(/^etcds:/);
+    // With an authority of its own a server asks clients for certificates too.
+    const lease = await locks(etcd({ url, tls: { ca: CA, ...pem("server") } })).acquire("key");
+    expect(await lease.release()).toBe(true);
+    const strangers = locks(url).acquire("key", { wait: 1_000 });
+    await expect(strangers).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
+    const clear = locks(url.replace("etcds:", "etcd:")).acquire("key", { wait: 1_000 });
+    await expect(clear).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
   }, 60_000);
 });
-
-function certificates(folder: string): { ca: string; cert: string; key: string } {
-  const [ca, cert, key] = [join(folder, "ca.pem"), join(folder, "cert.pem"), join(folder, "key.pem")];
-  const openssl = (...args: string[]): void =>
-    void execFileSync("openssl", args, { cwd: folder, stdio: "pipe" });
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  const name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
-  openssl("req", "-x509", ...curve, ...name, "-days", "2", "-keyout", key, "-out", cert);
-  openssl("x509", "-in", cert, "-out", ca);
-  return { ca, cert, key };
-}
 
 describe("a history that is compacted away", () => {
   it("under a waiter costs it nothing: it is woken up all the same (P11)", async () => {

@@ -2,6 +2,7 @@
 // call can have been carried out; the cause is kept.
 
 import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
   readonly pattern: RegExp;
@@ -70,7 +71,9 @@ export function isFull(error: unknown): boolean {
 export function etcdError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = detailOf(error);
-  const known = KNOWN.find(({ pattern }) => pattern.test(detail));
+  const tls = tlsFailure(error);
+  const known =
+    tls === null ? KNOWN.find(({ pattern }) => pattern.test(detail)) : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;
   return new StoreUnavailableError(`etcd could not ${doing}: ${why}`, {
     key,
@@ -83,10 +86,15 @@ export function noMemberError(
   endpoints: readonly string[],
   failures: readonly unknown[],
 ): StoreUnavailableError {
-  const reasons = [...new Set(failures.map(detailOf))].join("; ");
+  const words = failures.map((failure) => {
+    const tls = tlsFailure(failure);
+    return tls === null ? detailOf(failure) : `${tls} (${detailOf(failure)})`;
+  });
+  const reasons = [...new Set(words)].join("; ");
   return new StoreUnavailableError(
     `no member of etcd at ${endpoints.join(", ")} answers and knows a leader: ${reasons}`,
-    { cause: failures[0] },
+    // Where no certificate is right, asking again does not help.
+    { cause: failures[0], retryable: !failures.every((failure) => tlsFailure(failure) !== null) },
   );
 }
 

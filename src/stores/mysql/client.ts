@@ -26,6 +26,8 @@ export interface Mysql2 {
   createConnection(options: object): Mysql2Connection;
 }
 
+/** mysql2 believes any host that has a certificate of the right authority, unless it is told not to. */
+const CHECKED = { verifyIdentity: true };
 const KEEP_ALIVE_MS = 10_000;
 /** Core stops listening long before; this only ends what nobody waits for. */
 const CONNECT_MS = 10_000;
@@ -58,7 +60,7 @@ export class Mysql2Port implements MysqlPort {
     const { user, password, database, ssl } = this.#login;
     const connection = this.#mysql2.createConnection({
       ...{ host: host.host, port: host.port, user, password, database },
-      ...(ssl === undefined ? {} : { ssl }),
+      ...(ssl === undefined ? {} : { ssl: typeof ssl === "string" ? ssl : { ...CHECKED, ...ssl } }),
       ...{ charset: "utf8mb4", dateStrings: true, supportBigNumbers: true, bigNumberStrings: false },
       ...{ connectTimeout: this.hosts.length > 1 ? CONNECT_SEVERAL_MS : CONNECT_MS },
       ...{ enableKeepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },

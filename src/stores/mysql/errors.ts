@@ -2,6 +2,7 @@
 // whether the same statement is worth another look; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
   readonly say: string;
@@ -58,13 +59,21 @@ export function isPassing(error: unknown): boolean {
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
-  const known = KNOWN[codeOf(error)];
+  const tls = tlsFailure(error);
+  const known = tls === null ? KNOWN[codeOf(error)] : { say: `${tls}${hint(detail)}`, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;
   return new StoreUnavailableError(`MySQL could not ${doing}: ${why}`, {
     key,
     cause: error,
     retryable: known?.retryable ?? true,
   });
+}
+
+/** mysql2 never checks an address: it looks for this name instead. */
+function hint(detail: string): string {
+  return detail.includes("Host: localhost.")
+    ? ". mysql2 can check a certificate for a name only, not for an IP address"
+    : "";
 }
 
 export function closedError(key?: string): StoreUnavailableError {

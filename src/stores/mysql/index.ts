@@ -16,12 +16,12 @@ export interface MysqlOptions {
   readonly mode?: "table" | "row";
   /** Several hosts: no lease may be longer, and a new primary grants nothing for so long. Default "60s". */
   readonly maxTtl?: number | string;
-  /** As mysql2 takes it: options of TLS. */
+  /** Options of TLS, as mysql2 takes them; `?ssl=true` in the URL for none. The host name is checked unless `verifyIdentity` is false. */
   readonly ssl?: object;
 }
 
 const OPTIONS = ["url", "mode", "maxTtl", "ssl"];
-const QUERY = ["mode", "maxTtl"];
+const QUERY = ["mode", "maxTtl", "ssl"];
 const DEFAULT_MAX_TTL = "60s";
 
 export function mysql(options: MysqlOptions): Store {
@@ -31,7 +31,7 @@ export function mysql(options: MysqlOptions): Store {
   const mode = options.mode ?? query.get("mode") ?? "table";
   if (mode !== "table" && mode !== "row")
     throw new InvalidArgumentError(`mode is "table" or "row", not ${JSON.stringify(mode)}`);
-  const full = { ...login, ssl: options.ssl };
+  const full = { ...login, ssl: options.ssl ?? sslOf(query.get("ssl")) };
   if (mode === "row") return rowStore(full);
   const maxTtlMs = readMaxTtl(options.maxTtl ?? query.get("maxTtl") ?? DEFAULT_MAX_TTL);
   return {
@@ -69,6 +69,12 @@ function refuseUnknown(given: readonly string[], known: readonly string[], what:
     if (!known.includes(name))
       throw new InvalidArgumentError(`${what} ${JSON.stringify(name)}: it knows ${known.join(", ")}`);
   }
+}
+
+function sslOf(text: string | null): object | undefined {
+  if (text === null || text === "false") return undefined;
+  if (text === "true") return {};
+  throw new InvalidArgumentError("ssl in the URL of a MySQL is true or false");
 }
 
 function readMaxTtl(value: number | string): number {

@@ -1,6 +1,7 @@
 // How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 import { isServerError } from "./port.ts";
 
 interface Known {
@@ -43,7 +44,8 @@ export function postgresError(
       { key, cause: error, retryable: false },
     );
   }
-  const known = KNOWN.find((one) => one.code.test(code));
+  const tls = tlsFailure(error);
+  const known = tls === null ? KNOWN.find((one) => one.code.test(code)) : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;
   return new StoreUnavailableError(`PostgreSQL could not ${doing}: ${why}`, {
     key,

@@ -1,6 +1,7 @@
 // Which client: one that was given is known by its shape, never by its class, because two copies of a package have two
 // classes; by URL whichever package is installed is loaded.
 
+import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import { ClusterPort } from "./cluster-port.ts";
 import { ioredisClusterPort, nodeRedisClusterPort } from "./given-cluster.ts";
@@ -42,38 +43,55 @@ export function portOf(client: unknown): RedisPort {
   );
 }
 
-export async function connectTo(
-  url: string,
-  driver: Driver | undefined,
-  around: Surroundings,
-): Promise<RedisPort> {
-  if (topologyOfUrl(url) === "node") return connectToNode(url, driver);
-  return connectToNodes(url, await loaded(driver), around);
+export async function connectTo(url: string, by: By, around: Surroundings): Promise<RedisPort> {
+  if (topologyOfUrl(url) === "node") return connectToNode(url, by);
+  return connectToNodes(url, await loaded(by.driver), by.tls ?? {}, around);
+}
+
+/** Which package, and what it is told about TLS where the URL asks for it. */
+export interface By {
+  readonly driver: Driver | undefined;
+  readonly tls?: ConnectionOptions;
 }
 
 /** One node, and nobody else. */
-export async function connectToNode(url: string, driver: Driver | undefined): Promise<RedisPort> {
+export async function connectToNode(url: string, { driver, tls = {} }: By): Promise<RedisPort> {
   const by = await loaded(driver);
-  return by.driver === "redis" ? NodeRedisPort.connect(by.module, url) : IoredisPort.connect(by.module, url);
+  return by.driver === "redis"
+    ? NodeRedisPort.connect(by.module, url, tls)
+    : IoredisPort.connect(by.module, url, tls);
 }
 
 /** Sentinel and Cluster are followed by code of our own over either package, so that both behave alike. */
-function connectToNodes(url: string, by: Loaded, around: Surroundings): Promise<RedisPort> {
-  const { topology, hosts, master, database, tls, login, sentinel } = readNodesUrl(url);
+function connectToNodes(
+  url: string,
+  by: Loaded,
+  secure: ConnectionOptions,
+  around: Surroundings,
+): Promise<RedisPort> {
+  const { topology, hosts, master, database, login, sentinel, ...parts } = readNodesUrl(url);
+  const tls = parts.tls ? secure : null;
   const node = dialBy(by, tls, login, database);
   if (topology === "cluster") return ClusterPort.connect({ node, keyPrefix: "" }, hosts, around);
   const board = { node, sentinel: dialBy(by, tls, sentinel, 0), keyPrefix: "" };
   return SentinelPort.connect(board, hosts, master, around);
 }
 
-function dialBy({ driver, module }: Loaded, tls: boolean, login: Login, database: number): Dial {
+function dialBy(
+  { driver, module }: Loaded,
+  tls: ConnectionOptions | null,
+  login: Login,
+  database: number,
+): Dial {
   if (driver === "redis") {
     // Making a client takes tens of milliseconds, because a class is made with it; duplicating one does not.
     const template = module.createClient({ ...login, database });
-    return nodeRedisDial((to) => template.duplicate(nodeRedisOptions(to, tls ? { tls } : {})));
+    return nodeRedisDial((to) =>
+      template.duplicate(nodeRedisOptions(to, tls === null ? {} : { ...tls, tls: true })),
+    );
   }
   return ioredisDial(
-    (to) => new module({ ...ioredisOptions(to), ...login, db: database, ...(tls ? { tls: {} } : {}) }),
+    (to) => new module({ ...ioredisOptions(to), ...login, db: database, ...(tls === null ? {} : { tls }) }),
   );
 }
 

@@ -1,6 +1,7 @@
 // How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
   readonly pattern: RegExp;
@@ -55,7 +56,9 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
       },
     );
   }
-  const known = KNOWN.find(({ pattern }) => pattern.test(detail));
+  const tls = tlsFailure(error);
+  const known =
+    tls === null ? KNOWN.find(({ pattern }) => pattern.test(detail)) : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail.split("\n")[0]})`;
   return new StoreUnavailableError(`Redis could not ${doing}: ${why}`, {
     key,

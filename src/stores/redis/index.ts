@@ -10,7 +10,7 @@ export type { RedisOptions } from "./options.ts";
 
 export function redis(options: RedisOptions): Store {
   const checked = readOptions(options);
-  const { client, url, driver } = checked;
+  const { client, url, driver, tls } = checked;
   return {
     name: "redis",
     guarantees: guaranteesFor(checked),
@@ -18,7 +18,9 @@ export function redis(options: RedisOptions): Store {
       const [{ RedisOpenStore }, clients] = await Promise.all([import("./store.ts"), import("./clients.ts")]);
       return RedisOpenStore.open(
         (around) =>
-          url === undefined ? clients.connectWith(client, around) : clients.connectTo(url, driver, around),
+          url === undefined
+            ? clients.connectWith(client, around)
+            : clients.connectTo(url, { driver, tls }, around),
         env,
         checked,
       );

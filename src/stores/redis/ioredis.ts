@@ -1,6 +1,7 @@
 // ioredis (5 and 6) behind the port. The client is known by its shape. One that was given is never changed or closed; for
 // listening it is duplicated. Its offline queue cannot be left again, so a command waits here until the client is ready.
 
+import type { ConnectionOptions } from "node:tls";
 import { StoreUnavailableError } from "../../core/errors.ts";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
@@ -50,10 +51,11 @@ export class IoredisPort implements RedisPort {
   }
 
   /** A client of our own. */
-  static async connect(Redis: IoredisClass, url: string): Promise<IoredisPort> {
+  static async connect(Redis: IoredisClass, url: string, tls: ConnectionOptions): Promise<IoredisPort> {
     const again = new Reconnection();
     const client = new Redis(url, {
       ...again.options,
+      ...(Object.keys(tls).length === 0 ? {} : { tls }),
       connectTimeout: CONNECT_MS,
       autoResendUnfulfilledCommands: false,
     });

@@ -1,6 +1,7 @@
 // node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape. One that was given
 // is never changed, connected or closed; for listening it is duplicated.
 
+import type { ConnectionOptions } from "node:tls";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
@@ -48,11 +49,11 @@ export class NodeRedisPort implements RedisPort {
   }
 
   /** A client of our own. */
-  static async connect(module: NodeRedisModule, url: string): Promise<NodeRedisPort> {
+  static async connect(module: NodeRedisModule, url: string, tls: ConnectionOptions): Promise<NodeRedisPort> {
     const again = new Reconnection();
     const client = module.createClient({
       url,
-      socket: { reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
+      socket: { ...tls, reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
       disableOfflineQueue: true,
     });
     const port = new NodeRedisPort(client, true);

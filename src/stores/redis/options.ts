@@ -1,5 +1,6 @@
 // What `redis()` takes, checked, and the same from the query of a URL. A typo is refused, not ignored. Loads nothing.
 
+import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../core/errors.ts";
 import { topologyOfClient } from "./shapes.ts";
 import { readNodesUrl, type Topology, topologyOfUrl } from "./urls.ts";
@@ -21,6 +22,8 @@ export interface RedisOptions {
    * and transactions where the server forbids this user to run them.
    */
   readonly scripts?: boolean;
+  /** Options of node:tls for a URL with `rediss`, for example `{ ca }`. Default: the authorities that Node trusts. */
+  readonly tls?: ConnectionOptions;
 }
 
 export interface CheckedOptions {
@@ -31,9 +34,10 @@ export interface CheckedOptions {
   readonly driver: "redis" | "ioredis" | undefined;
   readonly replicas: number;
   readonly scripts: boolean;
+  readonly tls: ConnectionOptions;
 }
 
-const OPTIONS = ["client", "url", "driver", "replicas", "scripts"];
+const OPTIONS = ["client", "url", "driver", "replicas", "scripts", "tls"];
 const MOST_REPLICAS = 100;
 
 export function readOptions(options: RedisOptions): CheckedOptions {
@@ -54,7 +58,10 @@ export function readOptions(options: RedisOptions): CheckedOptions {
     throw new InvalidArgumentError(`replicas is a count from 0 to ${MOST_REPLICAS}`);
   if (typeof scripts !== "boolean") throw new InvalidArgumentError("scripts is true or false");
   const topology = url === undefined ? topologyOfClient(Object(client) as object) : topologyOfUrl(url);
-  return { topology, client, url, driver, replicas, scripts };
+  const { tls = {} } = options;
+  if (options.tls !== undefined && url?.startsWith("rediss") !== true)
+    throw new InvalidArgumentError("tls of redis() goes with a URL that begins with rediss");
+  return { topology, client, url, driver, replicas, scripts, tls };
 }
 
 type FromUrl = { url: string } & Pick<RedisOptions, "replicas" | "scripts">;

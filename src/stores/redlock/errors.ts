@@ -7,12 +7,15 @@ import {
   StoreUnavailableError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 
 /** Why one node did not answer, in a few words. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
   if (/^HOLDFAST-FOREIGN|HOLDFAST-FOREIGN|^WRONGTYPE/.test(text))
     return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
+  const tls = tlsFailure(error);
+  if (tls !== null) return `${tls} (${firstLine(text)})`;
   if (text.startsWith("OOM")) return `memory is full: ${firstLine(text)}`;
   if (/^NOPERM|user executing the script can't/.test(text))
     return `this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish +subscribe +scan +type: ${firstLine(text)}`;

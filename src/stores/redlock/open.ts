@@ -22,7 +22,7 @@ export async function openRedlock(
     (one, at) =>
       new Node(
         nameOf(one, at),
-        () => (typeof one === "string" ? connectToNode(one, driver) : portOf(one)),
+        () => (typeof one === "string" ? connectToNode(one, { driver }) : portOf(one)),
         env.system,
       ),
   );

@@ -1,6 +1,7 @@
 // How ZooKeeper fails, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import { tlsFailure } from "../shared/tls-failure.ts";
 import { Code, isCode, ServerError } from "./wire/errors.ts";
 
 interface Known {
@@ -31,7 +32,10 @@ export function zookeeperError(error: unknown, doing: string, key?: string): Loc
     });
   }
   const detail = error instanceof Error ? error.message || error.name : String(error);
-  const known = error instanceof ServerError ? KNOWN.find(({ code }) => code === error.code) : undefined;
+  const tls = tlsFailure(error);
+  const by = (one: ServerError): Known | undefined => KNOWN.find(({ code }) => code === one.code);
+  const said = error instanceof ServerError ? by(error) : undefined;
+  const known = tls === null ? said : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;
   return new StoreUnavailableError(`ZooKeeper could not ${doing}: ${why}`, {
     key,
