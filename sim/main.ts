@@ -1,32 +1,36 @@
-// `npm run sim -- --seed N --runs M`: many runs from one printed seed; the first failing one is shrunk and shown.
+// `npm run sim -- --store redis --seed N --runs M`: many runs from one printed seed; the first failing one is shrunk and shown.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import fc from "fast-check";
 import { run } from "./run.ts";
-import { type SimSettings, settingsArbitrary } from "./settings.ts";
+import { type SimSettings, type SimStoreName, settingsFor, STORES } from "./settings.ts";
 
 const SHRINK_MS = 60_000;
 
 const { values } = parseArgs({
   options: {
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+    store: { type: "string", default: "memory" },
     runs: { type: "string", default: "1000" },
     settings: { type: "string" },
     keep: { type: "boolean", default: false },
   },
 });
 
-if (values.settings === undefined) await many(Number(values.seed), Number(values.runs));
+const store = STORES.find((name) => name === values.store);
+if (store === undefined) throw new Error(`--store is one of ${STORES.join(", ")}`);
+if (values.settings === undefined) await many(store, Number(values.seed), Number(values.runs));
 else await one(JSON.parse(values.settings) as SimSettings);
 
-async function many(seed: number, runs: number): Promise<void> {
-  console.log(`sim: seed ${seed}, ${runs} runs (repeat with --seed ${seed} --runs ${runs})`);
+async function many(behind: SimStoreName, seed: number, runs: number): Promise<void> {
+  const repeat = `--store ${behind} --seed ${seed} --runs ${runs}`;
+  console.log(`sim: ${behind}, seed ${seed}, ${runs} runs (repeat with ${repeat})`);
   const startedMs = performance.now();
   const sum = { runs: 0, events: 0, grants: 0, losses: 0 };
   let shownMs = startedMs;
-  const property = fc.asyncProperty(settingsArbitrary, async (settings) => {
+  const property = fc.asyncProperty(settingsFor(behind), async (settings) => {
     const result = await run(settings);
     sum.runs += 1;
     sum.events += result.events;

@@ -5,18 +5,21 @@ import { callTimeoutMs } from "../src/core/call.ts";
 import { defaultGraceMs } from "../src/core/window.ts";
 import { check, type NamedViolation } from "./checkers/index.ts";
 import type { History, HistoryEvent } from "./history.ts";
-import { type Fault, FORGETFUL, type SimSettings } from "./settings.ts";
+import { type Fault, FORGETFUL, type SimSettings, type SimStoreName } from "./settings.ts";
+import { type Backend, type BackendDeps, WORST_RATE } from "./world/backend.ts";
 import { type ClientDeps, SimClient } from "./world/client.ts";
+import { MemoryBackend } from "./world/memory-backend.ts";
 import { Network } from "./world/network.ts";
 import { SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
+import { RedisBackend } from "./world/redis-backend.ts";
 import { Resource } from "./world/resource.ts";
-import { SimServer } from "./world/server.ts";
-import { simGuarantees, simStore, Switchboard } from "./world/store.ts";
 import { Timeline } from "./world/timeline.ts";
 
-/** Two clocks may differ by as much as core allows for; each by half of it. */
-const WORST_RATE = 0.0009;
+const BACKENDS: Readonly<Record<SimStoreName, new (deps: BackendDeps) => Backend>> = {
+  memory: MemoryBackend,
+  redis: RedisBackend,
+};
 
 export interface RunResult {
   readonly history: History;
@@ -52,8 +55,7 @@ class World {
   readonly #events: HistoryEvent[] = [];
   readonly #random: Random;
   readonly #network: Network;
-  readonly #server: SimServer;
-  readonly #switchboard = new Switchboard();
+  readonly #backend: Backend;
   readonly #deps: ClientDeps;
   #clients: SimClient[] = [];
   #born = 0;
@@ -71,7 +73,13 @@ class World {
       loss,
       duplication,
     });
-    this.#server = new SimServer(this.timeline, 1 + this.#random.between(-WORST_RATE, WORST_RATE), record);
+    this.#backend = new BACKENDS[settings.store ?? "memory"]({
+      timeline: this.timeline,
+      network: this.#network,
+      random: this.#random,
+      settings,
+      record,
+    });
     const resource = new Resource(this.timeline, record);
     this.#deps = {
       timeline: this.timeline,
@@ -79,6 +87,7 @@ class World {
       resource,
       record,
       settings,
+      opens: this.#backend.opens,
       endMs: settings.lengthMs,
     };
   }
@@ -94,6 +103,7 @@ class World {
   }
 
   history(): History {
+    const { guarantees, rounds } = this.#backend;
     return {
       events: this.#events,
       context: {
@@ -102,10 +112,10 @@ class World {
         handOffBlurMs:
           this.#settings.handoffMs === 0 ? 0 : this.#settings.handoffMs + this.#settings.maxDelayMs * 2 + 10,
         calm: this.#settings.faults.length === 0 && this.#settings.loss === 0,
-        roundTripMs: 2 * this.#settings.maxDelayMs,
-        fifo: simGuarantees.order === "fifo",
-        pollMs: simGuarantees.pollMs,
-        claimMs: simGuarantees.claimMs,
+        roundTripMs: 2 * rounds * this.#settings.maxDelayMs,
+        fifo: guarantees.order === "fifo",
+        pollMs: guarantees.pollMs,
+        claimMs: guarantees.claimMs,
         freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs),
         slackMs: 10,
         // The longest pause between two tries, with jitter, and two calls that were under way when the faults stopped.
@@ -123,7 +133,7 @@ class World {
       wallOffsetMs: random.between(-5_000, 5_000),
     };
     const process = new SimProcess(`${kind}${this.#born}`, this.timeline, random.fork("process"), clock);
-    const store = simStore(process, this.#server, this.#network, this.#switchboard);
+    const store = this.#backend.store(process);
     const client = new SimClient(process, store, random.fork("tasks"), this.#deps);
     this.#clients.push(client);
     return client;
@@ -142,31 +152,37 @@ class World {
       case "crash":
         return this.#crash(client);
       case "cut":
-        this.#network.cut(name, "server", fault.ms);
-        return this.#network.cut("server", name, fault.ms);
+        return this.#cut(fault, name, "both");
       case "cut-requests":
-        return this.#network.cut(name, "server", fault.ms);
+        return this.#cut(fault, name, "requests");
       case "cut-replies":
-        return this.#network.cut("server", name, fault.ms);
+        return this.#cut(fault, name, "replies");
       case "freeze":
-        return this.#server.freeze(fault.ms);
+        return this.#backend.freeze(fault);
       case "restart":
-        return this.#server.restart(fault.ms / 5, false);
+        return this.#backend.restart(fault, false);
       case "forget":
-        return this.#server.restart(fault.ms / 5, true);
+        return this.#backend.restart(fault, true);
       case "server-clock":
-        return this.#server.jump(fault.ms * 2);
+        return this.#backend.jump(fault);
       case "client-wall":
         client.process.jumpWall(fault.client % 2 === 0 ? fault.ms : -fault.ms);
         return client.look();
       case "lose-pushes":
-        this.#switchboard.pushes.lost = true;
-        this.timeline.after(fault.ms, () => (this.#switchboard.pushes.lost = false));
+        this.#backend.pushes.lost = true;
+        this.timeline.after(fault.ms, () => (this.#backend.pushes.lost = false));
         return;
       case "late-pushes":
-        this.#switchboard.pushes.lateMs = fault.ms;
-        this.timeline.after(fault.ms, () => (this.#switchboard.pushes.lateMs = 0));
+        this.#backend.pushes.lateMs = fault.ms;
+        this.timeline.after(fault.ms, () => (this.#backend.pushes.lateMs = 0));
         return;
+    }
+  }
+
+  #cut(fault: Fault, client: string, which: "both" | "requests" | "replies"): void {
+    for (const server of this.#backend.struck(fault)) {
+      if (which !== "replies") this.#network.cut(client, server, fault.ms);
+      if (which !== "requests") this.#network.cut(server, client, fault.ms);
     }
   }
 
@@ -189,9 +205,9 @@ class World {
   /** Faults stop. Whoever waits must get through, and every key must be had again by newcomers. */
   async #heal(): Promise<void> {
     this.#network.heal();
-    this.#server.thaw();
-    this.#switchboard.pushes.lost = false;
-    this.#switchboard.pushes.lateMs = 0;
+    this.#backend.thaw();
+    this.#backend.pushes.lost = false;
+    this.#backend.pushes.lateMs = 0;
     // Pauses and restarts that are still under way end by themselves.
     const longestMs = this.#settings.faults.reduce((ms, fault) => Math.max(ms, fault.ms), 0);
     await this.timeline.run(this.timeline.now + longestMs);
@@ -219,20 +235,8 @@ class World {
       if (client.process.timers > 0) left(`${client.name} has ${client.process.timers} timers left`);
       for (const cause of client.process.warnings) left(`${client.name} warned: ${String(cause)}`);
     }
-    this.#sweepServer();
     await this.timeline.run(at() + 1_000);
-    for (const what of this.#server.leftovers()) left(what);
+    for (const what of this.#backend.leftovers()) left(what);
     this.#events.push({ type: "over", at: at(), what: "" });
-  }
-
-  /** The server forgets what has expired when it is next asked about a key. */
-  #sweepServer(): void {
-    const client = { proc: "broom", namespace: "holdfast" };
-    for (const key of ["k0", "k1"]) {
-      this.#server.arrives(
-        (server) => server.inspect(client, key),
-        () => {},
-      );
-    }
   }
 }

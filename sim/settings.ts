@@ -27,7 +27,13 @@ export interface Fault {
   readonly client: number;
 }
 
+/** What stands behind the store: the reference store's own server, or one that the real store of that name talks to. */
+export const STORES = ["memory", "redis"] as const;
+export type SimStoreName = (typeof STORES)[number];
+
 export interface SimSettings {
+  /** Absent: memory. */
+  readonly store?: SimStoreName;
   readonly seed: number;
   readonly clients: number;
   readonly tasks: number;
@@ -95,3 +101,9 @@ export const settingsArbitrary: fc.Arbitrary<SimSettings> = fc.record({
   duplication: fc.constantFrom(0, 0.1),
   faults: fc.array(fault, { maxLength: 6 }),
 });
+
+/** Worlds over one store. */
+export function settingsFor(store: SimStoreName): fc.Arbitrary<SimSettings> {
+  if (store === "memory") return settingsArbitrary;
+  return settingsArbitrary.map((settings) => ({ store, ...settings }));
+}

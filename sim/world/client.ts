@@ -19,6 +19,8 @@ export interface ClientDeps {
   readonly resource: Resource;
   readonly record: (event: HistoryEvent) => void;
   readonly settings: SimSettings;
+  /** The store has to be opened first. */
+  readonly opens: boolean;
   /** True time at which tasks stop asking. */
   readonly endMs: number;
 }
@@ -80,6 +82,7 @@ export class SimClient {
 
   /** One ask that waits for as long as it takes. Used after the healing. */
   async probe(keys: readonly string[], ttl: number): Promise<void> {
+    await this.#open();
     const limits = this.#deps.settings.kinds === "semaphore" ? { limit: 3 } : {};
     const lease = await this.#acquire({
       keys,
@@ -116,7 +119,14 @@ export class SimClient {
     mark("resumed");
   }
 
+  /** Until it can be asked: what an ask may take does not count the opening. */
+  async #open(): Promise<void> {
+    if (!this.#deps.opens) return;
+    while (!(await this.locks.inspect("k0").then(ignoreTrue, isClosed))) await this.#sleep(50);
+  }
+
   async #task(): Promise<void> {
+    await this.#open();
     await this.#sleep(this.#random.between(0, 100));
     while (this.#deps.timeline.now < this.#deps.endMs) {
       const lease = await this.#acquire(this.#plan());
@@ -274,6 +284,14 @@ function fencesOf(lease: Lease): string[] {
       return [];
     }
   });
+}
+
+function ignoreTrue(): boolean {
+  return true;
+}
+
+function isClosed(error: unknown): boolean {
+  return LockError.is(error) && error.code === "ERR_LOCK_ABORTED";
 }
 
 function ignore(): void {

@@ -3,42 +3,24 @@
 
 import { MemoryServer, type Step } from "../../src/stores/memory/server.ts";
 import { CLAIM_MS } from "../../src/stores/memory/guarantees.ts";
-import { claimFor } from "../../src/stores/shared/rows.ts";
-import type { HolderRow } from "../../src/stores/shared/record.ts";
 import type { HistoryEvent } from "../history.ts";
+import { Observer } from "./observer.ts";
 import type { Timeline } from "./timeline.ts";
-
-interface Place {
-  readonly key: string;
-  readonly id: string;
-  readonly seen: number;
-  readonly ttlMs: number;
-  readonly several: boolean;
-}
-
-interface Holding {
-  readonly key: string;
-  readonly row: HolderRow;
-  readonly until: number;
-}
 
 export class SimServer {
   readonly name = "server";
   readonly #timeline: Timeline;
   readonly #rate: number;
-  readonly #record: (event: HistoryEvent) => void;
+  readonly #observer: Observer;
   #server: MemoryServer;
   #jumpMs = 0;
   #frozen: (() => void)[] | null = null;
   #down = false;
-  /** What the history knows. */
-  #holders = new Map<string, Holding>();
-  #line = new Map<string, Place>();
 
   constructor(timeline: Timeline, rate: number, record: (event: HistoryEvent) => void) {
     this.#timeline = timeline;
     this.#rate = rate;
-    this.#record = record;
+    this.#observer = new Observer(timeline, { nowMs: () => this.#mono(), rate }, CLAIM_MS, record);
     this.#server = this.#start();
   }
 
@@ -106,41 +88,7 @@ export class SimServer {
     });
   }
 
-  /** Writes down what has changed since the last look: who is gone, then who holds, then who waits. */
   #observe(): void {
-    const at = this.#timeline.now;
-    const holders = new Map<string, Holding>();
-    const line = new Map<string, Place>();
-    for (const { key, holders: rows, line: places } of this.#server.records.values()) {
-      for (const { id, seen, ttlMs, keys } of places) {
-        line.set(`${key}\0${id}`, { key, id, seen, ttlMs, several: keys !== undefined });
-      }
-      for (const row of rows)
-        if (row.id !== "") holders.set(`${key}\0${row.id}`, { key, row, until: row.until });
-    }
-    for (const [name, { key, row }] of this.#holders) {
-      if (!holders.has(name)) this.#record({ type: "store-free", at, key, id: row.id });
-    }
-    for (const [name, { key, id }] of this.#line) {
-      if (!line.has(name) && !holders.has(name)) this.#record({ type: "store-unseated", at, key, id });
-    }
-    for (const [name, holding] of holders) this.#observeHolder(name, holding, at);
-    for (const [name, place] of line) this.#observePlace(name, place, at);
-    this.#holders = holders;
-    this.#line = line;
-  }
-
-  #observeHolder(name: string, { key, row, until }: Holding, at: number): void {
-    if (this.#holders.get(name)?.until === until) return;
-    const { id, room } = row;
-    const trueUntil = at + (until - this.#mono()) / this.#rate;
-    this.#record({ type: "store-holds", at, key, id, fence: String(row.fence), room, until: trueUntil });
-  }
-
-  #observePlace(name: string, { key, id, seen, ttlMs, several }: Place, at: number): void {
-    const before = this.#line.get(name);
-    const claimMs = claimFor(CLAIM_MS, ttlMs);
-    if (before === undefined) this.#record({ type: "store-seated", at, key, id, claimMs, several });
-    else if (before.seen !== seen) this.#record({ type: "store-beat", at, key, id });
+    this.#observer.observe(this.#server.records.values());
   }
 }

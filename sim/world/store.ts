@@ -24,6 +24,7 @@ import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
 import type { Client, MemoryServer, Step } from "../../src/stores/memory/server.ts";
 import { toGrant } from "../../src/stores/shared/grant.ts";
 import type { Wake } from "../../src/stores/shared/ledger.ts";
+import type { Pushes } from "./backend.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./process.ts";
 import type { SimServer } from "./server.ts";
@@ -34,12 +35,6 @@ export const simGuarantees: Guarantees = {
   scope: "network",
   fence: "G1",
 };
-
-/** What happens to pushes, beside what the network does to every message. */
-export interface Pushes {
-  lost: boolean;
-  lateMs: number;
-}
 
 /** All clients that a server can push to. */
 export class Switchboard {

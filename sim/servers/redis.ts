@@ -1,0 +1,254 @@
+// A Redis server in memory, under a clock that somebody else moves: the commands that the stores use, and their scripts, which run as
+// they are. Text is bytes, one per character, as it is on the wire. It knows no client but the connection that asks.
+
+import { compile } from "./lua/compile.ts";
+import { luaLibrary } from "./lua/library.ts";
+import { general, LuaError, Table, type Value } from "./lua/values.ts";
+import { createHash } from "node:crypto";
+
+export type RedisReply = string | number | null | readonly RedisReply[];
+
+/** What the server answers with a minus. */
+export class ReplyError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "ReplyError";
+  }
+}
+
+export interface RedisSurroundings {
+  /** The server's wall clock. */
+  wallUs(): number;
+  /** Forty hexadecimal digits, others after every start. */
+  runId(): string;
+  publish(channel: string, message: string): void;
+  /** Every write is on disk before it is acknowledged. */
+  readonly durable: boolean;
+}
+
+interface Kept {
+  readonly value: string;
+  readonly endsMs: number;
+}
+
+/** "OK" and its like, which scripts see as a table. */
+class Status {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Answer = RedisReply | Status;
+
+const OK = new Status("OK");
+const GLOBALS = ["redis", "KEYS", "ARGV", ...Object.keys(luaLibrary)];
+
+type Run = ReturnType<typeof compile>;
+/** Compiled once, whichever server it is for. */
+const compiled = new Map<string, { readonly sha: string; readonly run: Run }>();
+
+function compiledOf(text: string): { readonly sha: string; readonly run: Run } {
+  const known = compiled.get(text);
+  if (known !== undefined) return known;
+  const made = { sha: createHash("sha1").update(text, "latin1").digest("hex"), run: compile(text, GLOBALS) };
+  compiled.set(text, made);
+  return made;
+}
+
+export class RedisServer {
+  readonly #around: RedisSurroundings;
+  #keys = new Map<string, Kept>();
+  #scripts = new Map<string, Run>();
+  #runId = "";
+  #startedUs = 0;
+  /** Counts the writes of each key, for whoever watches it. */
+  readonly #versions = new Map<string, number>();
+
+  constructor(around: RedisSurroundings) {
+    this.#around = around;
+    this.start(false);
+  }
+
+  /** Scripts are forgotten by every start, data only where nothing has kept it. */
+  start(forget: boolean): void {
+    this.#runId = this.#around.runId();
+    this.#startedUs = this.#around.wallUs();
+    this.#scripts = new Map();
+    if (forget) this.#keys = new Map();
+  }
+
+  /** The value of every key that is there. */
+  *entries(): Generator<readonly [name: string, value: string]> {
+    for (const name of this.#keys.keys()) {
+      const value = this.#get(name);
+      if (value !== null) yield [name, value];
+    }
+  }
+
+  version(name: string): number {
+    return this.#versions.get(name) ?? 0;
+  }
+
+  /** One command. Throws a ReplyError where Redis answers one. */
+  run(words: readonly string[]): RedisReply {
+    return plain(this.#run(words));
+  }
+
+  #run(words: readonly string[]): Answer {
+    const [name = "", first = "", second = "", ...rest] = words;
+    switch (name) {
+      case "EVALSHA":
+        return this.#evaluate(this.#scripts.get(first) ?? null, second, rest);
+      case "EVAL": {
+        const { sha, run } = compiledOf(first);
+        this.#scripts.set(sha, run);
+        return this.#evaluate(run, second, rest);
+      }
+      case "GET":
+        return this.#get(first);
+      case "SET":
+        return this.#set(first, second, rest);
+      case "PEXPIRE":
+        return this.#expire(first, second);
+      case "TYPE":
+        return new Status(this.#get(first) === null ? "none" : "string");
+      case "SCAN":
+        return this.#scan(second === "MATCH" ? (rest[0] as string) : "*");
+      case "TIME": {
+        const us = this.#around.wallUs();
+        return [String(Math.floor(us / 1e6)), String(us % 1e6)];
+      }
+      case "PUBLISH":
+        this.#around.publish(first, second);
+        return 1;
+      case "INFO":
+        return this.#info();
+      case "ROLE":
+        return ["master", 0, []];
+      case "CONFIG":
+        return [second, this.#setting(second)];
+      default:
+        throw new ReplyError(`ERR unknown command '${name}'`);
+    }
+  }
+
+  #get(name: string): string | null {
+    const kept = this.#keys.get(name);
+    if (kept === undefined) return null;
+    if (kept.endsMs > this.#around.wallUs() / 1e3) return kept.value;
+    this.#keys.delete(name);
+    return null;
+  }
+
+  #set(name: string, value: string, options: readonly string[]): Status {
+    const before = this.#keys.get(name);
+    let endsMs = Number.POSITIVE_INFINITY;
+    if (options[0] === "PX") endsMs = this.#endsMs(options[1] as string);
+    else if (options[0] === "KEEPTTL") endsMs = before?.endsMs ?? endsMs;
+    else if (options.length > 0) throw new ReplyError("ERR syntax error");
+    this.#keys.set(name, { value, endsMs });
+    this.#touched(name);
+    return OK;
+  }
+
+  #expire(name: string, ms: string): number {
+    const value = this.#get(name);
+    if (value === null) return 0;
+    this.#keys.set(name, { value, endsMs: this.#endsMs(ms) });
+    this.#touched(name);
+    return 1;
+  }
+
+  #endsMs(ms: string): number {
+    if (!/^[1-9]\d*$/.test(ms)) throw new ReplyError("ERR value is not an integer or out of range");
+    return this.#around.wallUs() / 1e3 + Number(ms);
+  }
+
+  #touched(name: string): void {
+    this.#versions.set(name, this.version(name) + 1);
+  }
+
+  /** All of it in one page. */
+  #scan(pattern: string): RedisReply {
+    const start = pattern.replace(/\*$/, "").replaceAll(/\\(.)/g, "$1");
+    return ["0", [...this.entries()].map(([name]) => name).filter((name) => name.startsWith(start))];
+  }
+
+  #info(): string {
+    const up = Math.max(0, Math.floor((this.#around.wallUs() - this.#startedUs) / 1e6));
+    const aof = this.#around.durable ? "1" : "0";
+    const lines = ["redis_version:7.4.6", "role:master", `run_id:${this.#runId}`, `uptime_in_seconds:${up}`];
+    return [...lines, `aof_enabled:${aof}`, "cluster_enabled:0", "maxmemory:0", ""].join("\r\n");
+  }
+
+  #setting(name: string): string {
+    const { durable } = this.#around;
+    return name === "appendonly" ? (durable ? "yes" : "no") : durable ? "always" : "everysec";
+  }
+
+  #evaluate(run: Run | null, count: string, rest: readonly string[]): Answer {
+    if (run === null) throw new ReplyError("NOSCRIPT No matching script. Please use EVAL.");
+    const keys = Number(count);
+    const redis = new Table();
+    redis.set("call", (...args) => [this.#called(args)]);
+    redis.set("pcall", (...args) => [this.#tried(args)]);
+    try {
+      const globals = {
+        ...luaLibrary,
+        redis,
+        KEYS: Table.of(rest.slice(0, keys)),
+        ARGV: Table.of(rest.slice(keys)),
+      };
+      return replyOf(run(globals)[0]);
+    } catch (error) {
+      if (error instanceof LuaError) throw new ReplyError(`ERR user_script: ${error.message}`);
+      throw error;
+    }
+  }
+
+  #called(args: readonly Value[]): Value {
+    // A number goes out with as many digits as it has.
+    return valueOf(this.#run(args.map((arg) => (typeof arg === "number" ? general(arg, 17) : String(arg)))));
+  }
+
+  #tried(args: readonly Value[]): Value {
+    try {
+      return this.#called(args);
+    } catch (error) {
+      if (!(error instanceof ReplyError)) throw error;
+      const table = new Table();
+      table.set("err", error.message);
+      return table;
+    }
+  }
+}
+
+function plain(answer: Answer): RedisReply {
+  return answer instanceof Status ? answer.text : answer;
+}
+
+/** An answer as a script sees it. */
+function valueOf(answer: Answer): Value {
+  if (answer === null) return false;
+  if (answer instanceof Status) {
+    const table = new Table();
+    table.set("ok", answer.text);
+    return table;
+  }
+  if (typeof answer === "string" || typeof answer === "number") return answer;
+  return Table.of(answer.map(valueOf));
+}
+
+/** What a script gives, as an answer: fractions are cut off, and a list ends at its first nil. */
+function replyOf(value: Value): RedisReply {
+  if (value === undefined || value === false || typeof value === "function") return null;
+  if (value === true) return 1;
+  if (typeof value === "number") return Math.trunc(value);
+  if (typeof value === "string") return value;
+  const error = value.get("err");
+  if (typeof error === "string") throw new ReplyError(error);
+  const end = value.list.indexOf(undefined);
+  return (end === -1 ? value.list : value.list.slice(0, end)).map(replyOf);
+}

@@ -1,0 +1,99 @@
+// One simulated Redis behind the real redis store.
+
+import type { Guarantees, Store } from "../../src/core/store.ts";
+import { CLAIM_MS, redisGuarantees } from "../../src/stores/redis/guarantees.ts";
+import { Names } from "../../src/stores/redis/names.ts";
+import { readRecord } from "../../src/stores/redis/record-bytes.ts";
+import { RedisOpenStore } from "../../src/stores/redis/store.ts";
+import type { KeyRecord } from "../../src/stores/shared/record.ts";
+import type { Fault } from "../settings.ts";
+import { type Backend, type BackendDeps, type Pushes, WORST_RATE } from "./backend.ts";
+import { Observer } from "./observer.ts";
+import type { SimProcess } from "./process.ts";
+import { RedisHost } from "./redis-host.ts";
+import { SimRedisPort } from "./redis-port.ts";
+
+/** So many claims after it was last heard of, a waiter is forgotten. */
+const FORGOTTEN_CLAIMS = 5;
+const names = new Names("holdfast");
+
+export class RedisBackend implements Backend {
+  readonly guarantees: Guarantees = redisGuarantees;
+  /** The short script, and the long one where that cannot decide. */
+  readonly rounds = 2;
+  readonly opens = true;
+  readonly pushes: Pushes = { lost: false, lateMs: 0 };
+  readonly #deps: BackendDeps;
+  readonly #host: RedisHost;
+  #records = new Map<string, { readonly value: string; readonly record: KeyRecord }>();
+
+  constructor(deps: BackendDeps) {
+    this.#deps = deps;
+    const { timeline, random, record } = deps;
+    const rate = 1 + random.between(-WORST_RATE, WORST_RATE);
+    this.#host = new RedisHost("server", timeline, random.fork("host"), {
+      rate,
+      wallOffsetMs: 0,
+      durable: true,
+    });
+    const observer = new Observer(timeline, this.#host, CLAIM_MS, record);
+    this.#host.onStep = () => observer.observe(this.#read());
+  }
+
+  store(process: SimProcess): Store {
+    const { network, timeline } = this.#deps;
+    const { pushes } = this;
+    const connect = (): SimRedisPort =>
+      new SimRedisPort({ process, host: this.#host, network, timeline, pushes });
+    return {
+      name: "redis",
+      guarantees: this.guarantees,
+      open: (env) => RedisOpenStore.open(connect, env),
+    };
+  }
+
+  struck(): readonly string[] {
+    return [this.#host.name];
+  }
+
+  freeze({ ms }: Fault): void {
+    this.#host.freeze(ms);
+  }
+
+  restart({ ms }: Fault, forget: boolean): void {
+    this.#host.restart(ms / 5, forget);
+  }
+
+  jump({ ms }: Fault): void {
+    this.#host.jump(ms * 2);
+  }
+
+  thaw(): void {
+    this.#host.thaw();
+  }
+
+  leftovers(): string[] {
+    const nowMs = this.#host.nowMs();
+    return this.#read().flatMap(({ key, holders, line }) => [
+      ...holders
+        .filter(({ until }) => until > nowMs)
+        .map((row) => `${key} is held by ${row.label} until ${row.until - nowMs} ms from now`),
+      ...line
+        .filter(({ seen }) => nowMs - seen <= CLAIM_MS * FORGOTTEN_CLAIMS)
+        .map((row) => `${row.label} stands in the line of ${key}`),
+    ]);
+  }
+
+  /** Only what has changed is read anew. */
+  #read(): KeyRecord[] {
+    const now = new Map<string, { readonly value: string; readonly record: KeyRecord }>();
+    for (const [name, value] of this.#host.server.entries()) {
+      const known = this.#records.get(name);
+      const { record } =
+        known?.value === value ? known : readRecord(names.key(name) ?? name, Buffer.from(value, "latin1"));
+      now.set(name, { value, record });
+    }
+    this.#records = now;
+    return [...now.values()].map(({ record }) => record);
+  }
+}
