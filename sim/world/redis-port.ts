@@ -1,6 +1,7 @@
 // The slice of a Redis client that the stores need, over simulated links: a command is a message, a reply is a message, a push is a
 // message. Whatever the network swallows is never heard of again; where the server goes, its connections end and say so.
 
+import { fromBytes, replyOf, toBytes } from "../servers/bytes.ts";
 import type { RedisReply } from "../servers/redis.ts";
 import type { Patience, RedisPort, Reply } from "../../src/stores/redis/port.ts";
 import type { Pushes } from "./backend.ts";
@@ -44,7 +45,7 @@ export class SimRedisPort implements RedisPort, Peer {
       this.#ask(words, (reply) => {
         if (!this.#pending.delete(fail)) return;
         if (reply instanceof Error) reject(reply);
-        else resolve(read(reply));
+        else resolve(replyOf(reply));
       });
     });
   }
@@ -69,7 +70,7 @@ export class SimRedisPort implements RedisPort, Peer {
   heard(channel: string, message: string): void {
     const { process, host, network, pushes } = this.#deps;
     if (pushes.lost) return;
-    const deliver = (): void => this.#hears.get(channel)?.(utf8(message));
+    const deliver = (): void => this.#hears.get(channel)?.(fromBytes(message));
     network.send(host.name, process.processLabel, () => process.happens(deliver), pushes.lateMs);
   }
 
@@ -98,24 +99,11 @@ export class SimRedisPort implements RedisPort, Peer {
   #ask(words: readonly string[], heard: (reply: RedisReply | Error) => void): void {
     const { process, host, network } = this.#deps;
     const me = process.processLabel;
-    const raw = words.map(bytes);
+    const raw = words.map(toBytes);
     network.send(me, host.name, () =>
       host.arrives(this, raw, (reply) =>
         network.send(host.name, me, () => process.happens(() => heard(reply))),
       ),
     );
   }
-}
-
-function bytes(text: string): string {
-  return Buffer.from(text).toString("latin1");
-}
-
-function utf8(text: string): string {
-  return Buffer.from(text, "latin1").toString();
-}
-
-function read(reply: RedisReply): Reply {
-  if (typeof reply === "string") return utf8(reply);
-  return reply === null || typeof reply === "number" ? reply : reply.map(read);
 }
