@@ -2,19 +2,20 @@
 
 import fc from "fast-check";
 import { run } from "../run.ts";
-import { settingsArbitrary } from "../settings.ts";
+import { settingsFor, type SimStoreName } from "../settings.ts";
 
 const [seed, runs, killers] = [
   Number(process.argv[2]),
   Number(process.argv[3]),
   (process.argv[4] ?? "").split(","),
 ];
+const store = (process.argv[5] ?? "memory") as SimStoreName;
 const PATIENCE_MS = 2_000;
 
 const startedMs = performance.now();
 let tried = 0;
 let by: string | null = null;
-for (const settings of fc.sample(settingsArbitrary, { seed, numRuns: runs })) {
+for (const settings of fc.sample(settingsFor(store), { seed, numRuns: runs })) {
   tried += 1;
   // A mutant may also make a world spin; that world is given up.
   const result = await Promise.race([run(settings), patience()]);

@@ -22,10 +22,12 @@ export function kill(mutant: Mutant, seed: number, runs: number): Killed {
   mkdirSync(copy, { recursive: true });
   try {
     for (const folder of ["src", "sim"]) cpSync(join(root, folder), join(copy, folder), { recursive: true });
-    for (const file of ["package.json", "tsconfig.json"]) cpSync(join(root, file), join(copy, file));
+    for (const file of ["package.json", "tsconfig.json", join("scripts", "lua.mjs")])
+      cpSync(join(root, file), join(copy, file));
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
     edit(join(copy, "src"), mutant);
-    types(copy, mutant);
+    if (touches(mutant, ".lua")) execFileSync(process.execPath, [join(copy, "scripts", "lua.mjs")]);
+    if (touches(mutant, ".ts")) types(copy, mutant);
     return hunt(copy, mutant, seed, runs);
   } finally {
     rmSync(copy, { recursive: true, force: true });
@@ -41,6 +43,10 @@ function edit(src: string, mutant: Mutant): void {
       throw new Error(`"${mutant.name}" fits ${parts.length - 1} times in ${file}: ${find}`);
     writeFileSync(path, parts.join(put));
   }
+}
+
+function touches(mutant: Mutant, ending: string): boolean {
+  return mutant.edits.some(({ file = mutant.file }) => file.endsWith(ending));
 }
 
 function types(copy: string, mutant: Mutant): void {
@@ -75,6 +81,7 @@ function hunt(copy: string, mutant: Mutant, seed: number, runs: number): Killed 
     String(seed),
     String(runs),
     mutant.killers.join(),
+    mutant.store ?? "memory",
   ];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, {
     cwd: copy,

@@ -1,8 +1,12 @@
 // Mistakes that people make in a lock, as edits of the real source. Each must be caught by the checker named with it: a
 // checker that cannot see its mistake is none.
 
+import type { SimStoreName } from "../settings.ts";
+
 export interface Mutant {
   readonly name: string;
+  /** Whose worlds see it; absent: memory. */
+  readonly store?: SimStoreName;
   readonly file: string;
   readonly edits: readonly { readonly find: string; readonly put: string; readonly file?: string }[];
   /** Any of these checkers may be the one that sees it. */

@@ -4,10 +4,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { kill, type Killed } from "./kill.ts";
 import { mutants } from "./list.ts";
+import { redisMutants } from "./redis-list.ts";
 
 const only = process.argv[2];
 const killed: Killed[] = [];
-for (const mutant of mutants.filter(({ name }) => only === undefined || name.includes(only))) {
+for (const mutant of [...mutants, ...redisMutants].filter(
+  ({ name }) => only === undefined || name.includes(only),
+)) {
   const result = kill(mutant, 1, 3_000);
   killed.push(result);
   console.log(

@@ -3,12 +3,15 @@
 import type { Reply } from "../../src/stores/redis/port.ts";
 import type { RedisReply } from "./redis.ts";
 
+/** Most words are the same either way. */
+const PLAIN = /^[ -~]*$/;
+
 export function toBytes(text: string): string {
-  return Buffer.from(text).toString("latin1");
+  return PLAIN.test(text) ? text : Buffer.from(text).toString("latin1");
 }
 
 export function fromBytes(text: string): string {
-  return Buffer.from(text, "latin1").toString();
+  return PLAIN.test(text) ? text : Buffer.from(text, "latin1").toString();
 }
 
 export function replyOf(reply: RedisReply): Reply {

@@ -3,7 +3,7 @@
 
 import { compile } from "./lua/compile.ts";
 import { luaLibrary } from "./lua/library.ts";
-import { general, LuaError, Table, type Value } from "./lua/values.ts";
+import { general, LuaError, Table, toText, type Value } from "./lua/values.ts";
 import { createHash } from "node:crypto";
 
 export type RedisReply = string | number | null | readonly RedisReply[];
@@ -63,8 +63,8 @@ export class RedisServer {
   #scripts = new Map<string, Run>();
   #runId = "";
   #startedUs = 0;
-  /** Counts the writes of each key, for whoever watches it. */
-  readonly #versions = new Map<string, number>();
+  /** Counts what was written. */
+  writes = 0;
 
   constructor(around: RedisSurroundings) {
     this.#around = around;
@@ -77,6 +77,7 @@ export class RedisServer {
     this.#startedUs = this.#around.wallUs();
     this.#scripts = new Map();
     if (forget) this.#keys = new Map();
+    this.writes += 1;
   }
 
   /** The value of every key that is there. */
@@ -85,10 +86,6 @@ export class RedisServer {
       const value = this.#get(name);
       if (value !== null) yield [name, value];
     }
-  }
-
-  version(name: string): number {
-    return this.#versions.get(name) ?? 0;
   }
 
   /** One command. Throws a ReplyError where Redis answers one. */
@@ -149,7 +146,7 @@ export class RedisServer {
     else if (options[0] === "KEEPTTL") endsMs = before?.endsMs ?? endsMs;
     else if (options.length > 0) throw new ReplyError("ERR syntax error");
     this.#keys.set(name, { value, endsMs });
-    this.#touched(name);
+    this.writes += 1;
     return OK;
   }
 
@@ -157,17 +154,13 @@ export class RedisServer {
     const value = this.#get(name);
     if (value === null) return 0;
     this.#keys.set(name, { value, endsMs: this.#endsMs(ms) });
-    this.#touched(name);
+    this.writes += 1;
     return 1;
   }
 
   #endsMs(ms: string): number {
     if (!/^[1-9]\d*$/.test(ms)) throw new ReplyError("ERR value is not an integer or out of range");
     return this.#around.wallUs() / 1e3 + Number(ms);
-  }
-
-  #touched(name: string): void {
-    this.#versions.set(name, this.version(name) + 1);
   }
 
   /** All of it in one page. */
@@ -210,7 +203,7 @@ export class RedisServer {
 
   #called(args: readonly Value[]): Value {
     // A number goes out with as many digits as it has.
-    return valueOf(this.#run(args.map((arg) => (typeof arg === "number" ? general(arg, 17) : String(arg)))));
+    return valueOf(this.#run(args.map((arg) => (typeof arg === "number" ? general(arg, 17) : toText(arg)))));
   }
 
   #tried(args: readonly Value[]): Value {

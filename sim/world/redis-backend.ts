@@ -37,7 +37,12 @@ export class RedisBackend implements Backend {
       durable: true,
     });
     const observer = new Observer(timeline, this.#host, CLAIM_MS, record);
-    this.#host.onStep = () => observer.observe(this.#read());
+    let seen = 0;
+    this.#host.onStep = () => {
+      if (this.#host.server.writes === seen) return;
+      seen = this.#host.server.writes;
+      observer.observe(this.#read());
+    };
   }
 
   store(process: SimProcess): Store {

@@ -1,17 +1,35 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkers } from "../../sim/checkers/index.ts";
-import { kill } from "../../sim/mutants/kill.ts";
+import { kill, type Killed } from "../../sim/mutants/kill.ts";
 import { mutants } from "../../sim/mutants/list.ts";
+import { redisMutants } from "../../sim/mutants/redis-list.ts";
 
-test("there are eighteen mutants, and each names checkers that exist", () => {
+/** Written by `npm run mutants`. */
+const killed = JSON.parse(
+  readFileSync(join(import.meta.dirname, "..", "..", "sim", "mutants", "killed.json"), "utf8"),
+) as Killed[];
+const all = [...mutants, ...redisMutants];
+/** Those that take long are killed by command. */
+const soon = redisMutants.filter(
+  ({ name }) => (killed.find(({ mutant }) => mutant === name)?.runs ?? 0) <= 3,
+);
+
+test("there are eighteen mutants of the core, and each names checkers that exist", () => {
   expect(mutants).toHaveLength(18);
-  expect(new Set(mutants.map(({ name }) => name)).size).toBe(18);
-  for (const { killers } of mutants) {
+  expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
+  for (const { killers } of all) {
     for (const killer of killers) expect(Object.keys(checkers)).toContain(killer);
   }
 });
 
-test.each(mutants)("the mistake is seen: $name", { timeout: 180_000 }, (mutant) => {
+test("all of them were killed by a checker that they name", () => {
+  expect(killed.map(({ mutant }) => mutant)).toEqual(all.map(({ name }) => name));
+  for (const { by, mutant } of killed) expect(all.find(({ name }) => name === mutant)?.killers).toContain(by);
+});
+
+test.each([...mutants, ...soon])("the mistake is seen: $name", { timeout: 180_000 }, (mutant) => {
   const { by } = kill(mutant, 1, 3_000);
   expect(mutant.killers).toContain(by);
 });

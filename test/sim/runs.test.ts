@@ -3,23 +3,25 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { run } from "../../sim/run.ts";
-import { type SimSettings, settingsArbitrary } from "../../sim/settings.ts";
+import { type SimSettings, type SimStoreName, settingsArbitrary, settingsFor } from "../../sim/settings.ts";
 
 const SEED = 20_261_116;
-const RUNS = 1_200;
 const folder = join(import.meta.dirname, "..", "..", "sim", "regressions");
 
-test(`${RUNS} worlds from seed ${SEED} break no promise`, { timeout: 120_000 }, async () => {
+test.each<[number, SimStoreName]>([
+  [1_200, "memory"],
+  [150, "redis"],
+])(`%i worlds over %s, from seed ${SEED}, break no promise`, { timeout: 120_000 }, async (runs, store) => {
   const sum = { grants: 0, losses: 0 };
-  for (const settings of fc.sample(settingsArbitrary, { seed: SEED, numRuns: RUNS })) {
+  for (const settings of fc.sample(settingsFor(store), { seed: SEED, numRuns: runs })) {
     const { violations, grants, losses } = await run(settings);
     expect(violations, JSON.stringify(settings)).toEqual([]);
     sum.grants += grants;
     sum.losses += losses;
   }
   // A world in which nothing happens proves nothing.
-  expect(sum.grants).toBeGreaterThan(RUNS * 5);
-  expect(sum.losses).toBeGreaterThan(RUNS / 10);
+  expect(sum.grants).toBeGreaterThan(runs * 5);
+  expect(sum.losses).toBeGreaterThan(runs / 10);
 });
 
 test.each(readdirSync(folder))("what once failed stays mended: %s", async (file) => {
@@ -35,6 +37,8 @@ test("equal settings give the same history to the letter, other seeds another", 
     const [one, two] = [await run(settings), await run(settings)];
     expect(two.hash()).toBe(one.hash());
   }
+  const [first] = fc.sample(settingsFor("redis"), { seed: 7, numRuns: 1 }) as [SimSettings];
+  expect((await run(first)).hash()).toBe((await run(first)).hash());
   const [settings] = samples as [SimSettings];
   const other = await run({ ...settings, seed: settings.seed + 1 });
   expect(other.hash()).not.toBe((await run(settings)).hash());

@@ -11,9 +11,9 @@ export class Table {
   readonly named = new Map<Value, Value>();
 
   static of(list: readonly Value[]): Table {
-    const table = new Table();
-    table.list.push(...list);
-    return table;
+    const made = new Table();
+    made.list.push(...list);
+    return made;
   }
 
   get(key: Value): Value {

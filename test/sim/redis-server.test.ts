@@ -1,0 +1,68 @@
+// The simulated Redis runs the scripts as they are: the same random histories that a real Redis is held to (test/redis/model.test.ts)
+// must give the same answers and pushes here.
+
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { fromBytes, replyOf, toBytes } from "../../sim/servers/bytes.ts";
+import { RedisServer } from "../../sim/servers/redis.ts";
+import type { RedisPort } from "../../src/stores/redis/port.ts";
+import { RedisOpenStore } from "../../src/stores/redis/store.ts";
+import { nodeSystem } from "../../src/system/node.ts";
+import { type Op, ops, Pair, several, type Side, wish } from "../redis/histories.ts";
+
+/** More by command: HOLDFAST_HISTORIES=20000 npx vitest run --project sim redis-server. */
+const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 50);
+
+class Simulated implements Side {
+  #nowUs = 1_800_000_000_000_000;
+  #pushed: string[] = [];
+  readonly #server = new RedisServer({
+    wallUs: () => this.#nowUs,
+    runId: () => "0".repeat(40),
+    publish: (_channel, message) => this.#pushed.push(fromBytes(message)),
+    durable: true,
+  });
+
+  setClock(us: number): Promise<void> {
+    this.#nowUs = us;
+    this.#pushed = [];
+    return Promise.resolve();
+  }
+
+  pushed(): Promise<readonly string[]> {
+    return Promise.resolve(this.#pushed);
+  }
+
+  port(): RedisPort {
+    return {
+      keyPrefix: "",
+      send: async (words) => {
+        await Promise.resolve();
+        return replyOf(this.#server.run(words.map(toBytes)));
+      },
+      subscribe: () => Promise.resolve(() => Promise.resolve()),
+      close: () => Promise.resolve(),
+    };
+  }
+}
+
+async function compare(history: readonly Op[]): Promise<void> {
+  const side = new Simulated();
+  const env = { namespace: "m", system: nodeSystem, allow: [] };
+  const opened = await Promise.all([1, 2].map(() => RedisOpenStore.open(() => side.port(), env)));
+  const pair = new Pair(side, opened);
+  for (const one of history) {
+    const { ours, rules } = await pair.play(one);
+    expect(ours).toEqual(rules);
+  }
+}
+
+it(
+  "gives the answers of the ledger, for any history of requests, releases, revocations and pauses (P1, P3, P5, P8, P9, P12)",
+  async () => {
+    await expect(
+      fc.assert(fc.asyncProperty(ops(several, wish), compare), { numRuns: HISTORIES }),
+    ).resolves.toBeUndefined();
+  },
+  120_000 + HISTORIES * 100,
+);
