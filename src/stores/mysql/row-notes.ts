@@ -45,9 +45,10 @@ export class RowNotes {
     return hashOf(this.#writer.namespace, key);
   }
 
-  /** Makes the row that is locked. */
+  /** Makes the row that is locked, if there is none. */
   async add(key: string, io: Patience): Promise<void> {
-    await this.#run("row-add", [this.hash(key), this.#namespace, Buffer.from(key)], io);
+    const hash = this.hash(key);
+    await this.#run("row-add", [hash, this.#namespace, Buffer.from(key), hash], io);
   }
 
   /** The next fence. Called while the row is locked, so nobody else draws one that could be used beside it. */
@@ -58,21 +59,19 @@ export class RowNotes {
     const room = shared ? 0 : Math.floor(request.ttlMs * 1_000);
     const { proc, process } = this.#writer;
     const who: Value[] = [session, proc, process, request.actor, request.label, idleMs];
-    const [name, values]: [StatementName, Value[]] = shared
-      ? ["row-draw-shared", [hash]]
-      : ["row-draw", [room, ...who, hash]];
-    let answer = await this.#run(name, values, io);
-    if (answer.met === 0) {
-      await this.#run("row-draw-first", [hash, this.#namespace, Buffer.from(key)], io);
-      answer = await this.#run(name, values, io);
-    }
-    const fence = answer.insertId;
-    if (fence <= 0) throw new Error("the server gave no fence");
+    const fence = shared
+      ? await this.drawFence(key, io)
+      : await this.#drawn("row-draw", [room, ...who, hash], key, io);
     if (shared) {
       const slot = [hash, request.id, this.#namespace, Buffer.from(key), fence, fence];
       await this.#run("row-reader", [...slot, ...who], io);
     }
     return { fence, room };
+  }
+
+  /** The next fence of a key, for somebody who is not written down with it. */
+  drawFence(key: string, io: Patience): Promise<number> {
+    return this.#drawn("row-draw-shared", [this.hash(key)], key, io);
   }
 
   /** The holder has let go; what it did not use of its room returns to the key. */
@@ -117,6 +116,16 @@ export class RowNotes {
   /** Readers whose sessions ended without a word. */
   async clearDead(io: Patience): Promise<void> {
     await this.#run("row-clear-dead", [], io);
+  }
+
+  async #drawn(name: StatementName, values: Value[], key: string, io: Patience): Promise<number> {
+    let answer = await this.#run(name, values, io);
+    if (answer.met === 0) {
+      await this.#run("row-draw-first", [this.hash(key), this.#namespace, Buffer.from(key)], io);
+      answer = await this.#run(name, values, io);
+    }
+    if (answer.insertId <= 0) throw new Error("the server gave no fence");
+    return answer.insertId;
   }
 
   #place(request: Request): Value[] {

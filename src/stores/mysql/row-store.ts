@@ -20,6 +20,7 @@ import type {
   RevokeAnswer,
   RevokeOptions,
   StoreEnv,
+  TransactionDesk,
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
@@ -29,6 +30,7 @@ import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
 import type { Link, Patience } from "./link.ts";
 import { RowNotes } from "./row-notes.ts";
 import { RowSessions } from "./row-sessions.ts";
+import { RowTransaction } from "./row-transaction.ts";
 import { RowTurns } from "./row-turns.ts";
 import { idleSeconds, type RowTurn } from "./row-turn.ts";
 import { rowFindings, type ServerFacts } from "./check.ts";
@@ -205,6 +207,14 @@ export class RowOpenStore implements OpenStore<null> {
       await this.#notes.clearDead(io);
       return rowFindings(this.#facts);
     });
+  }
+
+  inTransaction(tx: unknown): TransactionDesk {
+    const { dialect } = this.#facts;
+    const desk = new RowTransaction(tx, { link: this.#link, notes: this.#notes, dialect });
+    return {
+      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys[0], () => desk.attempt(wish, io)),
+    };
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 // The statements of src/stores/mysql/sql, made by scripts/sql.mjs: change those files and run `npm run build`.
 
-export type StatementName = "again" | "beat" | "beat-table" | "claim" | "clean" | "clean-beats" | "clean-pushes" | "columns" | "drop" | "extend" | "fetch" | "fetched" | "floor" | "floor-row" | "floor-table" | "grab" | "granting" | "insert" | "letters" | "list" | "lock-table" | "now" | "primaries" | "primary" | "primary-table" | "push" | "push-table" | "raise-floor" | "read" | "row-add" | "row-clear" | "row-clear-dead" | "row-clear-reader" | "row-draw" | "row-draw-first" | "row-draw-shared" | "row-holder-table" | "row-list" | "row-look" | "row-note" | "row-reader" | "row-revoke" | "row-revoked" | "row-table" | "row-tell" | "seed" | "seen" | "swap" | "unbeat";
+export type StatementName = "again" | "beat" | "beat-table" | "claim" | "clean" | "clean-beats" | "clean-pushes" | "columns" | "drop" | "extend" | "fetch" | "fetched" | "floor" | "floor-row" | "floor-table" | "grab" | "granting" | "insert" | "letters" | "list" | "lock-table" | "now" | "primaries" | "primary" | "primary-table" | "push" | "push-table" | "raise-floor" | "read" | "row-add" | "row-clear" | "row-clear-dead" | "row-clear-reader" | "row-draw" | "row-draw-first" | "row-draw-shared" | "row-holder-table" | "row-list" | "row-look" | "row-note" | "row-reader" | "row-revoke" | "row-revoked" | "row-table" | "row-tell" | "seed" | "seen" | "swap" | "tx-place" | "tx-row" | "tx-version" | "tx-write" | "unbeat";
 
 export const statements: Readonly<Record<StatementName, string>> = {
   "again": "UPDATE holdfast_primary SET started_us = ?, hold_ms = GREATEST(hold_ms, ?), seen_us = {now} WHERE server = ?",
@@ -32,7 +32,7 @@ export const statements: Readonly<Record<StatementName, string>> = {
   "push-table": "CREATE TABLE IF NOT EXISTS holdfast_push ( proc VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, id VARCHAR(48) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, words TEXT CHARACTER SET utf8mb4 NOT NULL, sent_us BIGINT NOT NULL, PRIMARY KEY (proc, id) ) ENGINE=InnoDB",
   "raise-floor": "UPDATE holdfast_floor SET floor = GREATEST(floor, COALESCE((SELECT MAX(t.last) FROM holdfast_lock AS t WHERE t.over_us < {now} - 600000000), 0)) WHERE id = 1",
   "read": "SELECT {now} AS now_us, (SELECT f.floor FROM holdfast_floor AS f WHERE f.id = 1) AS floor, p.server AS primary_server, p.ready_us, {columns} FROM (SELECT 1 AS one) AS c LEFT JOIN (SELECT q.server, q.ready_us FROM holdfast_primary AS q ORDER BY q.since_us DESC, q.server DESC LIMIT 1) AS p ON TRUE LEFT JOIN holdfast_lock AS t ON t.name IN ({names})",
-  "row-add": "INSERT IGNORE INTO holdfast_row (hash, namespace, name) VALUES (?, ?, ?)",
+  "row-add": "INSERT IGNORE INTO holdfast_row (hash, namespace, name) SELECT ?, ?, ? FROM (SELECT 1 AS one) AS c WHERE NOT EXISTS (SELECT 1 FROM holdfast_row AS t WHERE t.hash = ?)",
   "row-clear": "UPDATE holdfast_row_holder SET last = IF(last = fence + ?, GREATEST(fence, ?), last), session = NULL, proc = NULL, process = NULL, actor = NULL, label = NULL, since = NULL, waiting_for = NULL, revoked = NULL WHERE hash = ? AND slot = '' AND session = ? AND fence = ?",
   "row-clear-dead": "DELETE FROM holdfast_row_holder WHERE slot <> '' AND session IS NOT NULL AND IS_USED_LOCK(CONCAT('holdfast:', session)) IS NULL LIMIT 100",
   "row-clear-reader": "DELETE FROM holdfast_row_holder WHERE hash = ? AND slot = ?",
@@ -51,5 +51,9 @@ export const statements: Readonly<Record<StatementName, string>> = {
   "seed": "INSERT IGNORE INTO holdfast_lock (name, namespace, lock_key, version, over_us, last, marks) VALUES (?, ?, ?, 1, {now}, {floor}, '{}')",
   "seen": "UPDATE holdfast_primary SET seen_us = {now} WHERE server = ? AND seen_us < {now} - 500000",
   "swap": "UPDATE holdfast_lock SET version = version + 1, holder = ?, proc = ?, label = ?, host = ?, process = ?, actor = ?, fence = ?, room = ?, used = ?, since_us = ?, ends_us = ?, over_us = ?, last = ?, marks = ?, record = ? WHERE name = ? AND version = ? AND {primary}",
+  "tx-place": "SELECT DATABASE() AS place_name, {server} AS place_server",
+  "tx-row": "SELECT t.name, t.version, t.holder, t.proc, t.label, t.actor, t.fence, t.room, t.used, t.since_us, t.ends_us, t.last, t.marks, t.record FROM holdfast_lock AS t WHERE t.name = ? FOR UPDATE SKIP LOCKED",
+  "tx-version": "SELECT version FROM holdfast_lock WHERE name = ?",
+  "tx-write": "UPDATE holdfast_lock SET version = version + 1, holder = ?, proc = ?, label = ?, host = ?, process = ?, actor = ?, fence = ?, room = ?, used = ?, since_us = ?, ends_us = ?, over_us = ?, last = ?, marks = ?, record = ? WHERE name = ? AND version = ?",
   "unbeat": "DELETE FROM holdfast_beat WHERE name = ? AND id = ?",
 };

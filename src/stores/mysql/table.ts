@@ -3,7 +3,7 @@
 // Every statement that changes a row also asks whether its server is still the primary.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
-import type { Finding } from "../../core/store.ts";
+import type { Finding, TransactionDesk } from "../../core/store.ts";
 import type {
   Change,
   Drop,
@@ -13,6 +13,7 @@ import type {
   Patience,
   Push,
   Reading,
+  Reserve,
   RowName,
   Table,
 } from "../shared/table.ts";
@@ -24,6 +25,7 @@ import type { Pool } from "./pool.ts";
 import { type Answer, type Row, type SqlConnection, textOf, type Value } from "./port.ts";
 import { sql, type StatementName } from "./sql.ts";
 import { beatsOf, columnsOf, isPlain, rowOf, standsIn, toUs, whoIs } from "./table-row.ts";
+import { TableTransaction, type TableTransactionDeps } from "./table-transaction.ts";
 
 const SEEN_EVERY_MS = 1_000;
 
@@ -33,6 +35,7 @@ export class MysqlTable implements Table {
   readonly #system: System;
   readonly #letters: Letters;
   readonly #several: boolean;
+  readonly #locked: TableTransactionDeps["locked"] = new WeakMap();
   #seenMs = 0;
 
   constructor(pool: Pool, place: { namespace: string; system: System; several: boolean }) {
@@ -156,6 +159,10 @@ export class MysqlTable implements Table {
   async check(_patience: Patience): Promise<readonly Finding[]> {
     const { facts } = await this.#pool.primary();
     return tableFindings(facts, { several: this.#several, heard: this.#letters.heard });
+  }
+
+  inTransaction(tx: unknown, name: (key: string) => RowName, reserve: Reserve): TransactionDesk {
+    return new TableTransaction(tx, { pool: this.#pool, locked: this.#locked, name, reserve });
   }
 
   say(error: unknown, doing: string, key: string | undefined): Error {

@@ -27,7 +27,8 @@ import { toGrant } from "./grant.ts";
 import { Pushes } from "./pushes.ts";
 import { holderInfo, lockInfo } from "./record.ts";
 import { heartbeatFor, unseat } from "./rows.ts";
-import type { Table } from "./table.ts";
+import { reserving } from "./table-reserve.ts";
+import type { RowName, Table } from "./table.ts";
 import { TableCleaner } from "./table-cleaner.ts";
 import { hasEnded, type Kept, keptOf, markEnded } from "./table-record.ts";
 import { TableShortcut } from "./table-shortcut.ts";
@@ -44,6 +45,7 @@ export class LeaseTable implements OpenStore<null> {
   readonly #pushes = new Pushes();
   readonly #turns = new Turns();
   readonly #shortcut: TableShortcut;
+  readonly #system: System;
   readonly #proc: string;
   readonly #name: string;
   #closed = false;
@@ -52,6 +54,7 @@ export class LeaseTable implements OpenStore<null> {
     this.#name = name;
     this.#table = table;
     this.guarantees = guarantees;
+    this.#system = env.system;
     this.#proc = procOf(env.system);
     this.#cleaner = new TableCleaner(table, env.system);
     this.#steps = new TableSteps(table, this.#pushes, {
@@ -178,7 +181,9 @@ export class LeaseTable implements OpenStore<null> {
   }
 
   inTransaction(tx: unknown): TransactionDesk {
-    const desk = this.#table.inTransaction?.(tx, (key) => this.#steps.name(key));
+    const name = (key: string): RowName => this.#steps.name(key);
+    const reserve = reserving(this, this.#system, (request) => this.#turns.end(request));
+    const desk = this.#table.inTransaction?.(tx, name, reserve);
     if (desk === undefined)
       throw new UnsupportedError(`the ${this.#name} store cannot lock in a transaction`);
     return {

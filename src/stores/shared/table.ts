@@ -9,7 +9,7 @@
 // row. The end of a lease is reckoned from t0, which is later than the send that the holder's window counts from, and the
 // fence from `last`, which the write has proved to be the newest. So the write may be late, never wrong.
 
-import type { Finding, TransactionDesk } from "../../core/store.ts";
+import type { Finding, HolderInfo, Io, TransactionDesk } from "../../core/store.ts";
 
 /** Whatever aborts when the caller has stopped listening. */
 export interface Patience {
@@ -118,6 +118,21 @@ export interface Extension {
   readonly label: string;
 }
 
+/** Keys that are kept for a transaction until it has locked their rows. */
+export interface Reservation {
+  readonly id: string;
+  /** One per key. */
+  readonly fences: readonly bigint[];
+  over(): boolean;
+}
+
+/** All keys or none, for a moment. */
+export type Reserve = (
+  keys: readonly string[],
+  label: string,
+  io: Io,
+) => Promise<Reservation | { readonly busy: readonly HolderInfo[] }>;
+
 export interface ListedRow {
   readonly key: string;
   readonly row: TableRow;
@@ -156,7 +171,7 @@ export interface Table {
   listen?(proc: string, hear: (words: string) => void): Promise<void>;
   check(patience: Patience): Promise<readonly Finding[]>;
   /** Locks in a transaction of the caller's; `name` gives the row of a key. */
-  inTransaction?(tx: unknown, name: (key: string) => RowName): TransactionDesk;
+  inTransaction?(tx: unknown, name: (key: string) => RowName, reserve: Reserve): TransactionDesk;
   /** What the database or its client threw, told to people. `doing` completes "could not". */
   say(error: unknown, doing: string, key: string | undefined): Error;
   /** Whether the server has said that nothing was done and the same step may be tried again (a deadlock's victim). */
