@@ -14,6 +14,7 @@ import { startService } from "./service.ts";
 /** Which servers hold a counter, by the name under which scripts/servers knows them. */
 const SERVERS: readonly (readonly [title: string, kind: string])[] = [
   ["Redis key, guardKey", "redis"],
+  ["etcd key, guardKey", "etcd"],
   ["PostgreSQL row, guardRow", "postgres"],
   ["MariaDB row, guardRow", "mariadb"],
 ];

@@ -1,11 +1,11 @@
-// The things that the lock protects: a counter in Redis, in a row, and in a service behind HTTP. Each can be touched with
+// The things that the lock protects: a counter in Redis or etcd, in a row, and in a service behind HTTP. Each can be touched with
 // its guard and without. The first touch reads the counter; under a guard it is also the claim.
 
 import { createConnection, type Connection as MysqlConnection } from "mysql2/promise";
 import { Client as PgClient } from "pg";
 import { createClient } from "redis";
 import type { Lease } from "holdfast";
-import { fenceHeader, guardKey, guardRow } from "holdfast/fence";
+import { etcdGateway, fenceHeader, guardKey, guardRow } from "holdfast/fence";
 
 export interface Resource {
   /** The first touch. `guard` is the lease that is to be shown, or null to do without. */
@@ -25,6 +25,8 @@ export async function openResource(url: string, name: string): Promise<Resource>
   switch (new URL(url).protocol) {
     case "redis:":
       return redisKey(url, name);
+    case "etcd:":
+      return etcdKey(url.replace(/^etcd:/, "http:"), name);
     case "postgres:":
       return postgresRow(url, name);
     case "mysql:":
@@ -49,6 +51,30 @@ async function redisKey(url: string, key: string): Promise<Resource> {
     async close() {
       await client.quit();
     },
+  };
+}
+
+function etcdKey(url: string, key: string): Resource {
+  const client = etcdGateway(url);
+  const ask = async (
+    path: string,
+    body: object,
+  ): Promise<{ readonly kvs?: readonly { value: string }[] }> => {
+    const answer = await fetch(`${url}/v3/kv/${path}`, { method: "POST", body: JSON.stringify(body) });
+    return (await answer.json()) as { readonly kvs?: readonly { value: string }[] };
+  };
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  return {
+    async read(guard) {
+      if (guard !== null) await guardKey(client, key, guard);
+      const { kvs = [] } = await ask("range", { key: base64(key) });
+      return Number(Buffer.from(kvs[0]?.value ?? "", "base64").toString() || 0);
+    },
+    async write(value, guard) {
+      if (guard !== null) await guardKey.set(client, key, String(value), guard);
+      else await ask("put", { key: base64(key), value: base64(String(value)) });
+    },
+    close: () => Promise.resolve(),
   };
 }
 

@@ -15,7 +15,10 @@ export {
   requireFence,
   type RequireFenceOptions,
 } from "./http.ts";
-export { type GuardKey, guardKey, type GuardKeyOptions, type RedisClient } from "./redis-key.ts";
+export { etcdGateway, type EtcdGatewayOptions } from "./etcd-gateway.ts";
+export type { EtcdClient, EtcdTxn, EtcdTxnAnswer } from "./etcd-key.ts";
+export { type GuardKey, guardKey, type GuardKeyOptions } from "./key.ts";
+export type { RedisClient } from "./redis-key.ts";
 export {
   type Dialect,
   type GuardRow,

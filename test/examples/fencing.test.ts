@@ -15,7 +15,12 @@ test(
     const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", main], { cwd: root });
     const rows = stdout.trim().split("\n");
     const titles = new Set(rows.map((row) => row.slice(0, 26).trim()));
-    for (const title of ["Redis key, guardKey", "PostgreSQL row, guardRow", "HTTP service, requireFence"]) {
+    for (const title of [
+      "Redis key, guardKey",
+      "etcd key, guardKey",
+      "PostgreSQL row, guardRow",
+      "HTTP service, requireFence",
+    ]) {
       expect([...titles]).toContain(title);
     }
     for (const title of titles) {

@@ -238,11 +238,13 @@ it("after the server has rolled the transaction back, nothing is locked outside 
       await connection.query("SELECT * FROM circle WHERE id = ? FOR UPDATE", [id]);
       return "went on";
     } catch {
-      const refused = await locks
+      return await locks
         .inTransaction(connection)
         .acquire("victim")
-        .catch((error: { code?: string }) => error.code);
-      return String(refused);
+        .then(
+          () => "locked",
+          (error: { code: string }) => error.code,
+        );
     } finally {
       await ended(connection, "ROLLBACK");
     }

@@ -96,9 +96,9 @@ export class TableTransaction implements TransactionDesk {
 
   /** Another transaction may have the row: asked without waiting for it. Readers of the lock do not disturb each other. */
   async #unlocked(key: string, io: Io): Promise<boolean> {
-    const { pool, name } = this.#deps;
+    const { pool } = this.#deps;
     const { dialect } = (await pool.primary()).facts;
-    const { digest } = name(key);
+    const { digest } = this.#deps.name(key);
     const statement = `${sql["tx-version"]} ${sharing(dialect)} SKIP LOCKED`;
     if ((await pool.run(statement, [digest], io)).met === 1) return true;
     return (await pool.run(sql["tx-version"], [digest], io)).met === 0;
