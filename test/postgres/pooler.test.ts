@@ -1,9 +1,11 @@
 // Behind PgBouncer: table mode works in transaction mode, advisory mode refuses it and takes session mode.
 
+import { Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startPgbouncer } from "../../scripts/servers/pgbouncer.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { createLocks } from "../../src/index.ts";
+import { postgres } from "../../src/stores/postgres/index.ts";
 import { PostgresWorld, until } from "./world.ts";
 
 let world: PostgresWorld;
@@ -45,6 +47,31 @@ it("table mode locks, waits, passes on and releases behind a transaction pooler,
   expect((await one.check()).map(({ id }) => id)).toContain("no-push");
   expect((await direct.check()).map(({ id }) => id)).not.toContain("no-push");
   await Promise.all([one, two, direct].map((locks) => locks.close()));
+});
+
+it("statements are prepared on direct connections only, and whoever throws the plans away does no harm", async () => {
+  const pool = new Pool({ connectionString: world.url, max: 1 });
+  const count = async (): Promise<number> => {
+    const { rows } = await pool.query<{ n: string }>(
+      "SELECT count(*) AS n FROM pg_prepared_statements WHERE name LIKE 'holdfast_%'",
+    );
+    return Number(rows[0]?.n);
+  };
+  const locks = createLocks(postgres({ pool }));
+  await locks.using("planned", () => {});
+  expect(await count()).toBeGreaterThan(1);
+  await pool.query("DISCARD ALL");
+  await locks.using("planned", (lease) => expect(lease.fence > 0n).toBe(true));
+  expect(await count()).toBe(0);
+  await locks.close();
+  await pool.end();
+  const pooled = createLocks(transactions.url);
+  for (let turn = 0; turn < 3; turn += 1) await pooled.using("planned", () => {});
+  await pooled.close();
+  const behind = new Pool({ connectionString: transactions.url, max: 1 });
+  const { rows } = await behind.query<{ n: string }>("SELECT count(*) AS n FROM pg_prepared_statements");
+  expect(rows).toEqual([{ n: "0" }]);
+  await behind.end();
 });
 
 it("advisory mode refuses a transaction pooler by name, unless it is allowed (P19)", async () => {

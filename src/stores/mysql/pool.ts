@@ -2,7 +2,6 @@
 // look for the primary again. A statement that nobody waits for any more is left to end by itself, and its connection is used
 // again then: a server that is merely slow must not have to make new connections as well.
 
-import { setMaxListeners } from "node:events";
 import type { System } from "../../core/system.ts";
 import type { Patience } from "../shared/table.ts";
 import { codeOf, READ_ONLY } from "./errors.ts";
@@ -72,8 +71,6 @@ export class Pool {
       // Not one answer to anybody meanwhile: perhaps another server has some.
       if (this.#fleet.several && this.#answers === answers) this.forget();
     };
-    // A renewal of many leases is many statements under one signal.
-    setMaxListeners(0, patience.signal);
     patience.signal.addEventListener("abort", late);
     try {
       const answer = await work(connection);

@@ -1,15 +1,17 @@
 // The slice of `pg` that the store needs. A pool that was given is never changed and never closed; connections that are kept
-// for long (listening, session locks) are opened beside it. Nothing is retried, no statement is given a name and no setting
-// is left on a connection of the pool, so that it works behind a transaction pooler.
+// for long (listening, session locks) are opened beside it. Nothing is retried and no setting is left on a connection of the
+// pool, so that it works behind a transaction pooler; statements are prepared only where none stands between (prepared.ts).
 
 import { StoreUnavailableError } from "../../core/errors.ts";
 import type { Patience } from "../shared/table.ts";
+import { Prepared } from "./prepared.ts";
 
 export type Row = Readonly<Record<string, string | null>>;
 
 /** What is used of a connection. */
 export interface PgClient {
   query(query: {
+    readonly name?: string;
     readonly text: string;
     readonly values?: readonly unknown[];
   }): Promise<{ readonly rows: Row[] }>;
@@ -56,6 +58,7 @@ export function isPool(pool: unknown): pool is PgPool {
 export class PgPort {
   readonly #pool: PgPool;
   readonly #own: boolean;
+  readonly #prepared = new Prepared();
   #ending: Promise<void> | null = null;
 
   constructor(pool: PgPool, own: boolean) {
@@ -78,7 +81,7 @@ export class PgPort {
     };
     patience.signal.addEventListener("abort", giveUp, { once: true });
     try {
-      const { rows } = await client.query({ text, values });
+      const { rows } = await this.#prepared.query(client, text, values);
       patience.signal.removeEventListener("abort", giveUp);
       if (broken) client.release();
       return rows;

@@ -6,6 +6,7 @@ import type { System } from "../../core/system.ts";
 import type { LockSession } from "../shared/session-desk.ts";
 import type { Patience } from "../shared/table.ts";
 import { destroy, type OwnClient, type PgPort, type Row } from "./port.ts";
+import { Prepared } from "./prepared.ts";
 import type { Sql } from "./sql.ts";
 
 /** Connections that are kept for the next lock. */
@@ -29,11 +30,13 @@ export class Session implements LockSession {
   /** Called once, when the connection is gone. */
   onEnd: (() => void) | null = null;
   #dead = false;
+  readonly #prepared = new Prepared();
 
   private constructor(client: OwnClient, name: string, pid: number) {
     this.#client = client;
     this.name = name;
     this.pid = pid;
+    this.#prepared.learn(client, pid);
     client.on("error", () => this.#ended());
     client.on("end", () => this.#ended());
   }
@@ -78,8 +81,8 @@ export class Session implements LockSession {
         reject(new StoreUnavailableError("the session of this lock did not answer in time and was given up"));
       };
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#client
-        .query({ text, values })
+      this.#prepared
+        .query(this.#client, text, values)
         .finally(() => signal.removeEventListener("abort", giveUp))
         .then(({ rows }) => resolve(rows), reject);
     });

@@ -14,6 +14,9 @@ import { type Kept, keptOf, overlay, stateOf } from "./table-record.ts";
 /** Between two looks, so that many who want the same row do not meet again and again. */
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 16;
+/** For so long a step lets one of the same process go first, which would only make it look again. */
+const AFTER_YOU_MS = 20;
+const NAMES_REMEMBERED = 1_024;
 
 export interface Step {
   readonly ledger: Ledger;
@@ -42,6 +45,9 @@ export class TableSteps {
   readonly #proc: string;
   readonly #claimMs: number;
   readonly #pushes: Pushes;
+  readonly #names = new Map<string, RowName>();
+  /** The last step that is under way, by the first of its keys. */
+  readonly #under = new Map<string, Promise<void>>();
 
   constructor(
     table: Table,
@@ -56,12 +62,33 @@ export class TableSteps {
     this.#claimMs = who.claimMs;
   }
 
-  /** A digest, because no database has room for every key in an index. */
+  /** A digest, because no database has room for every key in an index. The latest are remembered: who takes a key lets it go, too. */
   name(key: string): RowName {
-    return { digest: createHash("sha256").update(`${this.#namespace}\0${key}`).digest(), key };
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const name = { digest: createHash("sha256").update(`${this.#namespace}\0${key}`).digest(), key };
+    if (this.#names.size >= NAMES_REMEMBERED) this.#names.clear();
+    this.#names.set(key, name);
+    return name;
   }
 
-  async run<T>(wish: StepWish<T>, io: Io): Promise<T> {
+  run<T>(wish: StepWish<T>, io: Io): Promise<T> {
+    const key = wish.keys[0] as string;
+    const before = this.#under.get(key);
+    const running =
+      before === undefined
+        ? this.#run(wish, io)
+        : Promise.race([before, io.sleep(AFTER_YOU_MS)]).then(() => this.#run(wish, io));
+    const done = running.then(
+      () => {},
+      () => {},
+    );
+    this.#under.set(key, done);
+    void done.then(() => this.#under.get(key) === done && this.#under.delete(key));
+    return running;
+  }
+
+  async #run<T>(wish: StepWish<T>, io: Io): Promise<T> {
     const names = wish.keys.map((key) => this.name(key));
     for (let looks = 1; ; looks += 1) {
       const outcome = await this.#once(names, wish, io).catch((error: unknown) => {
