@@ -2,7 +2,7 @@
 
 import { etcdExclusiveTarget, etcdTarget } from "./etcd.ts";
 import { localTarget } from "./local.ts";
-import { postgresTarget } from "./postgres.ts";
+import { advisoryTarget, postgresTarget } from "./postgres.ts";
 import { mysqlRowTarget, mysqlTarget } from "./mysql.ts";
 import { redisTarget } from "./redis.ts";
 import { redlockAofTarget, redlockRdbTarget, redlockTarget } from "./redlock.ts";
@@ -16,6 +16,7 @@ const targets: Readonly<Record<string, TargetMaker>> = {
   "etcd-exclusive": etcdExclusiveTarget,
   local: localTarget,
   postgres: postgresTarget,
+  "postgres-advisory": advisoryTarget,
   mysql: mysqlTarget,
   "mysql-row": mysqlRowTarget,
   redis: redisTarget,
