@@ -6,6 +6,7 @@ import { createLocks, type Locks } from "holdfast";
 import { startMariadb } from "../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../scripts/servers/process.ts";
 import { quantile, round } from "./lib/stats.ts";
+import { verrouOn } from "./lib/verrou.ts";
 import { together } from "./lib/workers.ts";
 import type { HotMysqlResult } from "./workers/hot-mysql.ts";
 
@@ -46,6 +47,7 @@ async function measureUncontended({ url }: RunningServer): Promise<object> {
     "CREATE TABLE bare (id INT PRIMARY KEY, holder VARCHAR(32) NULL, fence BIGINT NOT NULL, ends BIGINT NOT NULL)",
   );
   await bare.query("INSERT INTO bare VALUES (1, NULL, 0, 0)");
+  const peer = await verrouOn("mysql2", url);
   const samples = new Map<string, number[]>();
   const cases: Readonly<Record<string, () => Promise<unknown>>> = {
     bareTwoUpdates: async () => {
@@ -64,6 +66,7 @@ async function measureUncontended({ url }: RunningServer): Promise<object> {
       await bare.execute("SELECT GET_LOCK(?, 0)", ["alone"]);
       await bare.execute("SELECT RELEASE_LOCK(?)", ["alone"]);
     },
+    verrou: () => peer.using("alone", async () => {}),
     holdfastTable: async () => (await table.acquire("alone")).release(),
     holdfastRow: async () => (await rows.acquire("alone")).release(),
   };
@@ -73,12 +76,13 @@ async function measureUncontended({ url }: RunningServer): Promise<object> {
       samples.set(name, [...(samples.get(name) ?? []), await timed(BATCH, cycle)]);
     }
   }
-  await Promise.all([table.close(), rows.close()]);
+  await Promise.all([table.close(), rows.close(), peer.close()]);
   bare.destroy();
   const quick = (name: string): number => quantile(samples.get(name) ?? [], 0.1);
   const figures = {
     aim: "ratio at most 1.3",
     us: Object.fromEntries(Object.keys(cases).map((name) => [name, round(quick(name))])),
+    tableToVerrou: round(quick("holdfastTable") / quick("verrou")),
     tableToTwoUpdates: round(quick("holdfastTable") / quick("bareTwoUpdates")),
     rowToRowLock: round(quick("holdfastRow") / quick("bareRowLock")),
   };

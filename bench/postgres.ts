@@ -1,11 +1,12 @@
-// The PostgreSQL store against the two bare statements that a lock table is made of, and against an advisory loop written by
-// hand, on the same server in one run; then one hot key, and a crowd of waiters.
+// The PostgreSQL store against the two bare statements that a lock table is made of, and against what people use today: an advisory loop
+// written by hand, and @verrou/core, on the same server in one run; then one hot key, and a crowd of waiters.
 
 import { Pool } from "pg";
 import { createLocks } from "holdfast";
 import { startPostgres } from "../scripts/servers/postgres.ts";
 import { jain, quantile, round } from "./lib/stats.ts";
 import { together } from "./lib/workers.ts";
+import { verrouOn } from "./lib/verrou.ts";
 import type { HotUrlResult } from "./workers/hot-url.ts";
 
 const CYCLES = 1_000;
@@ -13,16 +14,18 @@ const WARM = 100;
 const SECONDS = 3;
 const CROWD = 1_000;
 const CROWD_SECONDS = 4;
+const LIBRARIES = ["holdfast, table", "holdfast, advisory", "pg_advisory_lock loop", "@verrou/core"] as const;
+const TAKE =
+  "INSERT INTO bare AS b VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms') ON CONFLICT (k) DO UPDATE SET owner = excluded.owner, ends = excluded.ends WHERE b.owner IS NULL OR b.ends <= clock_timestamp() RETURNING owner";
+const LET_GO = "UPDATE bare SET owner = NULL WHERE k = $1 AND owner = $2";
 
 export async function run(): Promise<object> {
   const server = await startPostgres({ own: true });
   const pool = new Pool({ connectionString: server.url });
   try {
     const uncontended = await measureUncontended(server.url, pool);
-    const hotKey = {
-      table: await measureHotKey(server.url, pool),
-      advisory: await measureHotKey(`${server.url}?mode=advisory`, pool),
-    };
+    const hotKey: Record<string, object> = {};
+    for (const library of LIBRARIES) hotKey[library] = await measureHotKey(server.url, library, pool);
     const crowd = await measureCrowd(server.url, pool);
     return { cycles: CYCLES, secondsPerRun: SECONDS, uncontended, hotKey, crowd };
   } finally {
@@ -35,13 +38,15 @@ export async function run(): Promise<object> {
 async function measureUncontended(url: string, pool: Pool): Promise<object> {
   await pool.query("CREATE TABLE bare (k text PRIMARY KEY, owner text, ends timestamptz)");
   const [table, advisory] = [createLocks(url), createLocks(`${url}?mode=advisory`)];
+  const verrou = await verrouOn("pg", url);
   const rounds: Readonly<Record<string, () => Promise<unknown>>> = {
     bare: async () => {
-      await pool.query(
-        "INSERT INTO bare AS b VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms') ON CONFLICT (k) DO UPDATE SET owner = excluded.owner, ends = excluded.ends WHERE b.owner IS NULL OR b.ends <= clock_timestamp() RETURNING owner",
-        ["k", "me", 30_000],
-      );
-      await pool.query("UPDATE bare SET owner = NULL WHERE k = $1 AND owner = $2", ["k", "me"]);
+      await pool.query(TAKE, ["k", "me", 30_000]);
+      await pool.query(LET_GO, ["k", "me"]);
+    },
+    "bare, prepared": async () => {
+      await pool.query({ name: "take", text: TAKE, values: ["k", "me", 30_000] });
+      await pool.query({ name: "let-go", text: LET_GO, values: ["k", "me"] });
     },
     "advisory loop by hand": async () => {
       const client = await pool.connect();
@@ -49,6 +54,7 @@ async function measureUncontended(url: string, pool: Pool): Promise<object> {
       await client.query("SELECT pg_advisory_unlock($1)", [42]);
       client.release();
     },
+    "@verrou/core": () => verrou.using("k", async () => {}),
     table: () => table.using("k", () => {}),
     advisory: () => advisory.using("k", () => {}),
   };
@@ -62,6 +68,7 @@ async function measureUncontended(url: string, pool: Pool): Promise<object> {
   }
   await table.close();
   await advisory.close();
+  await verrou.close();
   const bareMs = quantile(samples["bare"] ?? [], 0.5);
   return Object.fromEntries(
     Object.entries(samples).map(([name, ms]) => {
@@ -74,10 +81,10 @@ async function measureUncontended(url: string, pool: Pool): Promise<object> {
 }
 
 /** Two processes of 25 tasks, a section of a millisecond. */
-async function measureHotKey(url: string, pool: Pool): Promise<object> {
+async function measureHotKey(url: string, library: string, pool: Pool): Promise<object> {
   const before = await transactions(pool);
-  const settings = { url, tasks: 25, sectionMs: 1, seconds: SECONDS };
-  const results = await together<HotUrlResult>("hot-url.ts", [settings, settings]);
+  const settings = { url, library, tasks: 25, sectionMs: 1, seconds: SECONDS };
+  const results = await together<HotUrlResult>("hot-postgres.ts", [settings, settings]);
   const served = results.flatMap((result) => result.served);
   const sections = served.reduce((sum, one) => sum + one, 0);
   const grants = results.reduce((sum, { grants: one }) => sum + one, 0);
@@ -87,7 +94,7 @@ async function measureHotKey(url: string, pool: Pool): Promise<object> {
     statementsPerSection: round(((await transactions(pool)) - before) / grants),
     fairness: round(jain(served)),
   };
-  console.log(`hot key ${url.includes("advisory") ? "advisory" : "table"}: ${JSON.stringify(figures)}`);
+  console.log(`hot key, ${library}: ${JSON.stringify(figures)}`);
   return figures;
 }
 

@@ -2,6 +2,7 @@
 
 import { createConnection, type Connection, type RowDataPacket } from "mysql2/promise";
 import { createLocks } from "holdfast";
+import { verrouOn } from "../lib/verrou.ts";
 import { monoMs, report, settings, startingShot } from "../lib/worker.ts";
 
 interface Settings {
@@ -23,7 +24,10 @@ const { url, library, tasks, sectionMs, seconds } = settings<Settings>();
 
 async function open(): Promise<{ readonly using: Using; close(): Promise<void> }> {
   if (library === "GET_LOCK loop") return getLock();
-  if (library === "@verrou/core") return verrou();
+  if (library === "@verrou/core") {
+    const { using: usingKey, close: end } = await verrouOn("mysql2", url);
+    return { using: (_at, run) => usingKey("hot", run), close: end };
+  }
   const locks = createLocks(library === "holdfast, row" ? `${url}?mode=row` : url);
   return {
     using: (_at, run) => locks.using("hot", { wait: Number.POSITIVE_INFINITY }, run),
@@ -51,29 +55,6 @@ async function getLock(): Promise<{ readonly using: Using; close(): Promise<void
     async close() {
       for (const connection of all) connection.destroy();
     },
-  };
-}
-
-/** With its defaults: it polls every 250 ms. */
-async function verrou(): Promise<{ readonly using: Using; close(): Promise<void> }> {
-  const [{ Verrou }, { knexStore }, { default: knex }] = await Promise.all([
-    import("@verrou/core"),
-    import("@verrou/core/drivers/knex"),
-    import("knex"),
-  ]);
-  const connection = knex({ client: "mysql2", connection: url, pool: { min: 1, max: 10 } });
-  const made = new Verrou({ default: "db", stores: { db: { driver: knexStore({ connection }) } } });
-  return {
-    async using(_at, run) {
-      const lock = made.createLock("hot", 30_000);
-      await lock.acquire({ retry: { attempts: Number.POSITIVE_INFINITY } });
-      try {
-        await run();
-      } finally {
-        await lock.release();
-      }
-    },
-    close: () => connection.destroy(),
   };
 }
 
