@@ -1,4 +1,5 @@
 // `npm run bench -- local`: one run, ours beside the peers and the bare limit. Writes bench/results/<name>.json.
+// `npm run bench -- --all`: every suite, then the pages. `npm run bench -- --report`: the pages from the results that are there.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -17,24 +18,43 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   zookeeper: () => import("./zookeeper.ts"),
 };
 
-const name = process.argv[2] ?? "";
-const load = SUITES[name];
-if (load === undefined) {
-  console.error(`usage: npm run bench -- ${Object.keys(SUITES).join("|")}`);
-  process.exit(64);
-}
 const here = import.meta.dirname;
-if (!existsSync(join(here, "node_modules"))) {
+
+function installPeers(): void {
+  if (existsSync(join(here, "node_modules"))) return;
   console.error("installing the peers (once)");
   execFileSync("npm", ["ci", "--prefix", here, "--ignore-scripts"], { stdio: "inherit" });
 }
-const { run } = await load();
-const figures = await run();
-const file = join(here, "results", `${name}.json`);
-mkdirSync(join(here, "results"), { recursive: true });
-const machine = { node: process.version, cores: availableParallelism(), platform: process.platform };
-writeFileSync(
-  file,
-  `${JSON.stringify({ measured: new Date().toISOString().slice(0, 10), machine, ...figures }, null, 2)}\n`,
-);
-console.log(`\nwritten to bench/results/${name}.json`);
+
+async function measure(name: string): Promise<void> {
+  const { run } = await (SUITES[name] as (typeof SUITES)[string])();
+  const figures = await run();
+  mkdirSync(join(here, "results"), { recursive: true });
+  const machine = { node: process.version, cores: availableParallelism(), platform: process.platform };
+  writeFileSync(
+    join(here, "results", `${name}.json`),
+    `${JSON.stringify({ measured: new Date().toISOString().slice(0, 10), machine, ...figures }, null, 2)}\n`,
+  );
+  console.log(`\nwritten to bench/results/${name}.json`);
+}
+
+/** Each suite in a process of its own: what one leaves behind must not slow the next. */
+function measureAll(): void {
+  for (const name of Object.keys(SUITES)) {
+    console.log(`\n${name}`);
+    execFileSync(process.execPath, [...process.execArgv, import.meta.filename, name], { stdio: "inherit" });
+  }
+}
+
+const wish = process.argv[2] ?? "";
+if (wish === "--report") (await import("./report/index.ts")).report();
+else if (wish === "--all") {
+  measureAll();
+  (await import("./report/index.ts")).report();
+} else if (wish in SUITES) {
+  installPeers();
+  await measure(wish);
+} else {
+  console.error(`usage: npm run bench -- ${Object.keys(SUITES).join("|")}|--all|--report`);
+  process.exit(64);
+}

@@ -1,0 +1,196 @@
+// The measured columns of docs/choosing.md: what each store promises by its own data, what the benchmarks of this project measured on it, and
+// what the fault runs did to it. Stores without a result file have empty cells; nothing is estimated.
+
+import type { Result } from "../../faults/results.ts";
+import { markdownTable } from "../../scripts/generated.ts";
+import type { Guarantees } from "../../src/index.ts";
+import { etcdGuarantees } from "../../src/stores/etcd/index.ts";
+import { localGuarantees } from "../../src/stores/local/index.ts";
+import { mysqlGuarantees, mysqlRowGuarantees } from "../../src/stores/mysql/index.ts";
+import { advisoryGuarantees, postgresGuarantees } from "../../src/stores/postgres/index.ts";
+import {
+  redisClusterGuarantees,
+  redisGuarantees,
+  redisSentinelGuarantees,
+} from "../../src/stores/redis/index.ts";
+import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
+import { zookeeperGuarantees } from "../../src/stores/zookeeper/index.ts";
+import { grouped, kindOf } from "./benchmarks.ts";
+import type { Latency, Suite, Throughput } from "./read.ts";
+import { type Bar, barChart, short } from "./svg.ts";
+
+interface Choice {
+  readonly name: string;
+  readonly guarantees: Guarantees;
+  /** The suite that measured it, which of its libraries it is, and which of several set-ups. */
+  readonly suite?: string;
+  readonly library: RegExp;
+  readonly part: RegExp;
+}
+
+const OURS = /^holdfast$/;
+const ANY = /./;
+
+const CHOICES: readonly Choice[] = [
+  { name: "local", guarantees: localGuarantees, suite: "local", library: OURS, part: ANY },
+  { name: "redis", guarantees: redisGuarantees, suite: "redis", library: OURS, part: ANY },
+  { name: "redis, Sentinel", guarantees: redisSentinelGuarantees, library: OURS, part: ANY },
+  { name: "redis, Cluster", guarantees: redisClusterGuarantees, library: OURS, part: ANY },
+  { name: "redlock, 5 nodes", guarantees: redlockGuarantees, suite: "redlock", library: OURS, part: ANY },
+  {
+    name: "postgres",
+    guarantees: postgresGuarantees,
+    suite: "postgres",
+    library: /^holdfast, table$/,
+    part: ANY,
+  },
+  {
+    name: "postgres, advisory",
+    guarantees: advisoryGuarantees,
+    suite: "postgres",
+    library: /^holdfast, advisory$/,
+    part: ANY,
+  },
+  { name: "mysql", guarantees: mysqlGuarantees, suite: "mysql", library: /^holdfast, table$/, part: ANY },
+  {
+    name: "mysql, row mode",
+    guarantees: mysqlRowGuarantees,
+    suite: "mysql",
+    library: /^holdfast, row$/,
+    part: ANY,
+  },
+  { name: "etcd, 3 nodes", guarantees: etcdGuarantees, suite: "etcd", library: OURS, part: /three/ },
+  {
+    name: "zookeeper, 3 servers",
+    guarantees: zookeeperGuarantees(),
+    suite: "zookeeper",
+    library: OURS,
+    part: /three|^hand|^hot/,
+  },
+];
+
+export function measuredTable(suites: readonly Suite[]): string {
+  const rows = CHOICES.map((choice) => {
+    const { name, guarantees } = choice;
+    const alone = latencyOf(choice, suites, /uncontended|sequential/);
+    const hot = hotOf(choice, suites, 1);
+    const empty = hotOf(choice, suites, 0);
+    const handOff = latencyOf(choice, suites, /hand-off/);
+    return [
+      name,
+      alone === undefined ? "" : `${short(alone.row.p50Ms)} ms${ofBare(alone)}`,
+      empty === undefined ? "" : short(empty.perSecond.median),
+      hot === undefined ? "" : short(hot.perSecond.median),
+      hot?.longestWaitMs === undefined ? "" : `${short(hot.longestWaitMs)} ms`,
+      handOff === undefined ? "" : `${short(handOff.row.p50Ms)} ms`,
+      guarantees.fence,
+      guarantees.order,
+      freeAfter(guarantees),
+    ];
+  });
+  return markdownTable(
+    [
+      "store",
+      "acquire + release, p50 (of bare)",
+      "hot key, empty section, per second",
+      "hot key, 1 ms, per second",
+      "its longest wait",
+      "hand-off between processes, p50",
+      "fence",
+      "order",
+      "a dead holder's key is free after",
+    ],
+    rows,
+  );
+}
+
+interface Found {
+  readonly row: Latency;
+  readonly bareMs: number | undefined;
+}
+
+function latencyOf(
+  { suite, library, part }: Choice,
+  suites: readonly Suite[],
+  kind: RegExp,
+): Found | undefined {
+  const rows = suites
+    .filter(({ name }) => name === suite)
+    .flatMap(({ latency }) => latency)
+    .filter((one) => kind.test(one.part) && part.test(one.part));
+  const row = rows.find((one) => library.test(one.library)) ?? rows.find((one) => OURS.test(one.library));
+  if (row === undefined) return undefined;
+  const bare = rows.find((one) => one.part === row.part && kindOf(one.library) === "bare");
+  return { row, bareMs: bare?.p50Ms };
+}
+
+const ofBare = ({ row, bareMs }: Found): string =>
+  bareMs === undefined ? "" : ` (${short(row.p50Ms / bareMs)})`;
+
+function hotOf(
+  { suite, library, part }: Choice,
+  suites: readonly Suite[],
+  sectionMs: number,
+): Throughput | undefined {
+  return suites
+    .filter(({ name }) => name === suite)
+    .flatMap(({ throughput }) => throughput)
+    .find(
+      (one) =>
+        one.sectionMs === sectionMs &&
+        /hot/.test(one.part) &&
+        part.test(one.part) &&
+        library.test(one.library),
+    );
+}
+
+function freeAfter({ freeAfterCrashMs }: Guarantees): string {
+  return freeAfterCrashMs === "lease" ? "ttl + grace" : `${short(freeAfterCrashMs)} ms`;
+}
+
+/** Per store: each fault, what was expected, what happened, and how long until somebody had the key. */
+export function faultTable(results: readonly Result[]): string {
+  const rows = [...grouped(results, ({ store }) => store)].map(([store, runs]) => {
+    const sum = (pick: (run: Result) => number): number => runs.reduce((total, run) => total + pick(run), 0);
+    const worst = runs
+      .filter(({ longestRecoveryMs }) => longestRecoveryMs > 0)
+      .map(({ fault, longestRecoveryMs }) => `${fault} ${short(longestRecoveryMs)} ms`);
+    return [
+      store,
+      runs.map(({ fault, expected }) => (expected === "safe" ? fault : `${fault} (${expected})`)).join(", "),
+      short(sum(({ grants }) => grants)),
+      sum(({ overlaps }) => overlaps),
+      sum(({ fenceErrors }) => fenceErrors),
+      sum(({ violations }) => violations),
+      worst.join(", "),
+    ];
+  });
+  return markdownTable(
+    [
+      "store",
+      "faults",
+      "grants",
+      "overlaps",
+      "fence errors",
+      "violations",
+      "longest recovery of a struck holder's key",
+    ],
+    rows,
+  );
+}
+
+export function storesPlot(suites: readonly Suite[]): { readonly file: string; readonly svg: string } | null {
+  const bars: Bar[] = CHOICES.flatMap((choice) => {
+    const found = latencyOf(choice, suites, /uncontended|sequential/);
+    if (found === undefined) return [];
+    const { row, bareMs } = found;
+    const note = bareMs === undefined ? {} : { note: `${short(row.p50Ms / bareMs)} x its bare limit` };
+    return [{ name: choice.name, kind: "ours" as const, value: row.p50Ms, ...note }];
+  });
+  if (bars.length === 0) return null;
+  const title = "all stores: acquire and release, nobody else there";
+  return {
+    file: "stores.svg",
+    svg: barChart({ title, unit: "ms, median, on one machine", better: "less", bars }),
+  };
+}

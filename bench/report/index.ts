@@ -1,0 +1,32 @@
+// `npm run bench -- --report`: docs/benchmarks.md, the measured parts of docs/choosing.md and docs/plots, from the result files that are there.
+
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readResults } from "../../faults/results.ts";
+import { writeParts } from "../../scripts/generated.ts";
+import { benchmarks } from "./benchmarks.ts";
+import { faultTable, measuredTable, storesPlot } from "./choosing.ts";
+import { readSuites } from "./read.ts";
+
+const bench = join(import.meta.dirname, "..");
+const docs = join(bench, "..", "docs");
+
+export function report(): void {
+  const suites = readSuites(join(bench, "results"));
+  const written = benchmarks(suites, bench);
+  const stores = storesPlot(suites);
+  const plots = join(docs, "plots");
+  mkdirSync(plots, { recursive: true });
+  // A plot whose suite no longer measures it would stay for ever.
+  for (const name of readdirSync(plots).filter((one) => one.endsWith(".svg"))) rmSync(join(plots, name));
+  for (const { file, svg } of [...written.plots, ...(stores === null ? [] : [stores])])
+    writeFileSync(join(plots, file), svg);
+  writeParts(join(docs, "benchmarks.md"), { figures: written.text });
+  writeParts(join(docs, "choosing.md"), {
+    measured: measuredTable(suites),
+    faults: faultTable(readResults()),
+  });
+  console.log(
+    `written: docs/benchmarks.md, docs/choosing.md, ${written.plots.length + 1} plots in docs/plots`,
+  );
+}
