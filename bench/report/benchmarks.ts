@@ -151,7 +151,7 @@ const range = ({ low, high }: Spread): string =>
 const shown = (library: string): string => (kindOf(library) === "ours" ? `**${library}**` : library);
 
 export function kindOf(library: string): Bar["kind"] {
-  if (/^holdfast/.test(library)) return "ours";
+  if (library.startsWith("holdfast")) return "ours";
   return /^bare|by hand|^async-mutex/.test(library) ? "bare" : "peer";
 }
 
