@@ -1,6 +1,7 @@
 // A world for core's unit tests: virtual time, the memory store, and a door in front of it that can be made to hang, fail
 // or answer late. Nothing here sleeps for real.
 
+import { UnsafeStoreError } from "../../src/core/errors.ts";
 import { HoldfastLocks } from "../../src/core/locks.ts";
 import { type LocksOptions, readLocksOptions } from "../../src/core/options.ts";
 import type {
@@ -15,8 +16,8 @@ import { memory } from "../../src/stores/memory/index.ts";
 import { VirtualSystem } from "../../src/testing/virtual-system.ts";
 
 export type Method = "attempt" | "renew" | "release" | "abandon" | "subscribe" | "owns" | "inspect" | "close";
-/** What happens to a call: nothing, an error, no answer at all, or the answer's arrival after some virtual ms. */
-export type Fault = "none" | "fail" | "hang" | "lose-reply" | { readonly replyAfterMs: number };
+/** What happens to a call: nothing, an error, a refusal for good, no answer at all, or the answer's arrival after some virtual ms. */
+export type Fault = "none" | "fail" | "refuse" | "hang" | "lose-reply" | { readonly replyAfterMs: number };
 
 export class Door {
   readonly faults = new Map<Method, Fault>();
@@ -65,6 +66,8 @@ export class Door {
     if (fault === "none") return run();
     if (fault === "hang") return new Promise(() => {});
     if (fault === "fail") return Promise.reject(new Error("connection reset"));
+    if (fault === "refuse")
+      return Promise.reject(new UnsafeStoreError("it is damaged", { setting: "record", fix: "delete it" }));
     const answer = run();
     if (fault === "lose-reply") return new Promise(() => {});
     return new Promise((resolve, reject) => {

@@ -99,10 +99,16 @@ function parts(url: string | undefined): EtcdOptions {
     endpoints: hosts.split(","),
     order: order as Order,
     ...(secure === "s" ? { tls: true } : {}),
-    ...(login === undefined
-      ? {}
-      : { user: decodeURIComponent(user ?? ""), password: decodeURIComponent(password ?? "") }),
+    ...(login === undefined ? {} : { user: plain(user ?? ""), password: plain(password ?? "") }),
   };
+}
+
+function plain(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw badUrl();
+  }
 }
 
 function badUrl(): InvalidArgumentError {

@@ -99,6 +99,12 @@ export class Names {
     return under(`${this.#namespace}/i/${proc}/`);
   }
 
+  /** Which key a name lies under, ours or not; undefined outside of all keys. */
+  keyOf(name: string): string | undefined {
+    if (!name.startsWith(this.#root)) return undefined;
+    return unescapeName(name.slice(this.#root.length).split("/")[0] ?? "");
+  }
+
   /** Null when the name is none of ours. */
   place(name: string): Place | null {
     if (!name.startsWith(this.#root)) return null;

@@ -74,7 +74,8 @@ export function readRow(kv: KeyValue, names: Names): Row {
       `etcd holds something under the name of a lock that holdfast did not write: ${JSON.stringify(kv.key.slice(0, 200))}`,
       {
         setting: "namespace",
-        fix: "give holdfast a namespace of its own, or use one version of it for all processes",
+        fix: "give holdfast a namespace of its own, or use one version of it for all processes; what is left over may be deleted",
+        key: names.keyOf(kv.key),
       },
     );
   }
@@ -86,9 +87,20 @@ export function readRow(kv: KeyValue, names: Names): Row {
 function parse(text: string): Words | null {
   try {
     const words = JSON.parse(text) as Words | null;
-    const whole = typeof words === "object" && words !== null && typeof words.label === "string";
-    return whole && typeof words.permits === "number" && typeof words.ttlMs === "number" ? words : null;
+    return typeof words === "object" && words !== null && isWhole(words) ? words : null;
   } catch {
     return null;
   }
+}
+
+/** What people read may be anything that can be shown; what is reckoned with must be right. */
+function isWhole({ label, actor, permits, ttlMs, graceMs, sinceMs, ...rest }: Words): boolean {
+  const texts = [label, actor, rest.proc].every((one) => typeof one === "string");
+  const times = [ttlMs, graceMs, sinceMs].every((one) => Number.isFinite(one));
+  const fences = [rest.used, rest.fence].every((one) => one === undefined || /^\d{1,19}$/.test(String(one)));
+  const notes = [rest.waitingFor, rest.revoked].every((one) => one === undefined || typeof one === "string");
+  const keys =
+    rest.keys === undefined ||
+    (Array.isArray(rest.keys) && rest.keys.every((one) => typeof one === "string"));
+  return texts && times && fences && notes && keys && Number.isSafeInteger(permits) && permits >= 1;
 }

@@ -55,19 +55,23 @@ export function fileError(error: unknown, doing: string, path: string, key?: str
 }
 
 /** A file that cannot be understood is never taken for a free key (P19). */
-export function damaged(path: string, what: string): UnsafeStoreError {
-  return new UnsafeStoreError(`the file ${path} is damaged (${what}), so nobody can know who holds its key`, {
+export function damaged(path: string, what: string, key?: string): UnsafeStoreError {
+  const name = key === undefined ? "its key" : showKey(key);
+  return new UnsafeStoreError(`the file ${path} is damaged (${what}), so nobody can know who holds ${name}`, {
     setting: path,
     fix: "stop every process that uses this key, then delete the file",
+    key,
   });
 }
 
-export function otherVersion(path: string, found: number, own: number): UnsafeStoreError {
+export function otherVersion(path: string, found: number, own: number, key?: string): UnsafeStoreError {
+  const name = key === undefined ? "" : ` of ${showKey(key)}`;
   return new UnsafeStoreError(
-    `the file ${path} is of format ${found}, and this version of holdfast reads format ${own}`,
+    `the file ${path}${name} is of format ${found}, and this version of holdfast reads format ${own}`,
     {
       setting: path,
       fix: "use one version of holdfast for all processes; once none of the other runs, delete the file",
+      key,
     },
   );
 }

@@ -2,6 +2,7 @@
 // writes only what has changed.
 
 import { emptyRecord, type KeyRecord } from "../shared/record.ts";
+import { isRecord } from "../shared/record-shape.ts";
 import { damaged } from "./errors.ts";
 import { HEARTBEAT_MS } from "./guarantees.ts";
 import { GONE, type SlotFile } from "./slot-file.ts";
@@ -89,9 +90,9 @@ export class KeyFile {
   }
 
   #parse(text: string): KeyRecord {
-    const { namespace, record } = parseRecord(text, this.slots.path);
+    const { namespace, record } = parseRecord(text, this.slots.path, this.#name.key);
     if (namespace !== this.#name.namespace || record.key !== this.#name.key) {
-      throw damaged(this.slots.path, "it holds the record of another key");
+      throw damaged(this.slots.path, "it holds the record of another key", this.#name.key);
     }
     return record;
   }
@@ -101,16 +102,20 @@ export function emptyText(name: KeyName): string {
   return `${head(name.namespace)}${JSON.stringify(emptyRecord(name.key))}}`;
 }
 
-export function parseRecord(text: string, path: string): { namespace: string; record: KeyRecord } {
+export function parseRecord(
+  text: string,
+  path: string,
+  key?: string,
+): { namespace: string; record: KeyRecord } {
   try {
     const { namespace, record } = JSON.parse(text) as { namespace: string; record: KeyRecord };
-    if (typeof namespace === "string" && typeof record.key === "string" && Array.isArray(record.holders)) {
+    if (typeof namespace === "string" && typeof record.key === "string" && isRecord(record)) {
       return { namespace, record };
     }
   } catch {
     // Said below: a correct checksum over something that is not a record.
   }
-  throw damaged(path, "it does not hold a record");
+  throw damaged(path, "it does not hold a record", key);
 }
 
 function head(namespace: string): string {

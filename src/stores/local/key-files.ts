@@ -102,7 +102,10 @@ export class KeyFiles {
     try {
       const fd = openExisting(path) ?? (make ? this.#create(path, key) : null);
       if (fd === null) return null;
-      const file = new KeyFile(new SlotFile(path, fd, this.#kernel), { namespace: this.#namespace, key });
+      const file = new KeyFile(new SlotFile(path, fd, this.#kernel, key), {
+        namespace: this.#namespace,
+        key,
+      });
       this.#open.set(key, file);
       return file;
     } catch (error) {

@@ -37,10 +37,13 @@ export class SlotFile {
   readonly path: string;
   readonly fd: number;
   readonly #kernel: KernelLock;
+  /** For errors. */
+  readonly #key: string | undefined;
   #slot: Slot | null = null;
   #text = "";
 
-  constructor(path: string, fd: number, kernel: KernelLock) {
+  constructor(path: string, fd: number, kernel: KernelLock, key?: string) {
+    this.#key = key;
     this.path = path;
     this.fd = fd;
     this.#kernel = kernel;
@@ -84,8 +87,9 @@ export class SlotFile {
   /** The newest complete text. A text that has not changed since the last look is the same string. */
   read(): string {
     const got = readSync(this.fd, page, 0, PAGE_BYTES, 0);
-    if (got < PAGE_BYTES) throw damaged(this.path, `${got} bytes instead of at least ${PAGE_BYTES}`);
-    for (const slot of newestFirst(this.path)) {
+    if (got < PAGE_BYTES)
+      throw damaged(this.path, `${got} bytes instead of at least ${PAGE_BYTES}`, this.#key);
+    for (const slot of newestFirst(this.path, this.#key)) {
       if (this.#slot !== null && sameSlot(slot, this.#slot)) return this.#text;
       const text = this.#textOf(slot);
       if (text === null) continue;
@@ -93,7 +97,7 @@ export class SlotFile {
       this.#text = text;
       return text;
     }
-    throw damaged(this.path, "no slot has a correct checksum");
+    throw damaged(this.path, "no slot has a correct checksum", this.#key);
   }
 
   /** As read, for those who do not have the latch. */
@@ -149,11 +153,11 @@ export function createSlotFile(
   }
 }
 
-function newestFirst(path: string): readonly Slot[] {
+function newestFirst(path: string, key: string | undefined): readonly Slot[] {
   const slots = [readSlot(page, 0), readSlot(page, 1)].filter((slot) => slot !== null);
   const usable: Slot[] = [];
   for (const slot of slots) {
-    if ("otherFormat" in slot) throw otherVersion(path, slot.otherFormat, FORMAT);
+    if ("otherFormat" in slot) throw otherVersion(path, slot.otherFormat, FORMAT, key);
     usable.push(slot);
   }
   return usable.length === 2 && (usable[0] as Slot).seq < (usable[1] as Slot).seq ? usable.reverse() : usable;

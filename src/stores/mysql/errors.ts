@@ -2,6 +2,7 @@
 // whether the same statement is worth another look; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
@@ -41,6 +42,10 @@ export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
 /** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
 export const LOCKED: readonly number[] = [1205, 3572];
 const DEADLOCK = 1213;
+/** JSON that is none, and numbers out of range: data that a statement of ours cannot work on is not of ours. */
+const MISSHAPEN: ReadonlySet<number> = new Set([
+  1264, 1690, 3140, 3141, 3143, 3146, 4035, 4036, 4037, 4038, 4041,
+]);
 /** A statement that was cut by KILL QUERY. */
 export const CUT = 1317;
 
@@ -59,6 +64,7 @@ export function isPassing(error: unknown): boolean {
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
+  if (MISSHAPEN.has(codeOf(error)) && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN[codeOf(error)] : { say: `${tls}${hint(detail)}`, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;

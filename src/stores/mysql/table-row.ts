@@ -47,8 +47,15 @@ export function beatsOf(row: Row | undefined): readonly Beat[] {
 /** Whether a waiter has its place in the line of this row. */
 export function standsIn(row: Row, id: string): boolean {
   if (row["record"] === null) return false;
-  const { line } = JSON.parse(textOf(row["record"])) as { readonly line: readonly { readonly id: string }[] };
-  return line.some((waiter) => waiter.id === id);
+  try {
+    const { line } = JSON.parse(textOf(row["record"])) as {
+      readonly line: readonly { readonly id: string }[];
+    };
+    return line.some((waiter) => waiter.id === id);
+  } catch {
+    // Damaged: whoever reads the whole record says so.
+    return false;
+  }
 }
 
 /** The first fifteen values of `swap` and `insert`. */

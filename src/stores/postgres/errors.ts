@@ -1,6 +1,7 @@
 // How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 import { isServerError } from "./port.ts";
 
@@ -44,6 +45,8 @@ export function postgresError(
       { key, cause: error, retryable: false },
     );
   }
+  // Data that a statement of ours cannot work on is not of ours.
+  if (code.startsWith("22") && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN.find((one) => one.code.test(code)) : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;

@@ -1,6 +1,7 @@
 // How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
+import { showKey } from "../../core/key.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
@@ -41,16 +42,25 @@ const KNOWN: readonly Known[] = [
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
 ];
 
+/** A script of ours only stumbles over what none of ours has written. */
+const FOREIGN =
+  /HOLDFAST-FOREIGN|WRONGTYPE|user_script.*(attempt to|bad argument)|(Bad data format|Missing bytes) in input/;
+
+export function isForeign(text: string): boolean {
+  return FOREIGN.test(text);
+}
+
 /** `doing` completes "Redis could not". */
 export function redisError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
-  if (/HOLDFAST-FOREIGN|^WRONGTYPE/.test(detail)) {
+  if (isForeign(detail)) {
+    const name = key === undefined ? "a lock" : showKey(key);
     return new UnsafeStoreError(
-      "Redis holds something under the name of this lock that holdfast did not write",
+      `Redis holds something under the name of ${name} that holdfast did not write, or that was damaged`,
       {
         setting: "namespace",
-        fix: "give holdfast a namespace of its own, or use one version of it for all processes",
+        fix: "give holdfast a namespace of its own, or use one version of it for all processes; a record that was damaged may be deleted once nobody uses its key",
         key,
         cause: error,
       },

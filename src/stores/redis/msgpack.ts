@@ -128,17 +128,25 @@ class Reader {
   }
 
   #list(count: number): Packed[] {
+    this.#fits(count);
     return Array.from({ length: count }, () => this.value());
   }
 
   #table(count: number): Packed {
+    this.#fits(2 * count);
     const entries = Array.from({ length: count }, () => [this.value(), this.value()] as const);
     return Object.fromEntries(entries.map(([name, value]) => [name as string, value]));
+  }
+
+  /** Whether there are so many bytes, or values of at least one each: a length that was damaged may claim anything. */
+  #fits(count: number): void {
+    if (this.#at + count > this.#bytes.length) throw new Error("HOLDFAST-FOREIGN");
   }
 
   /** Where the next so many bytes begin. */
   #skip(count: number): number {
     const start = this.#at;
+    this.#fits(count);
     this.#at += count;
     return start;
   }

@@ -1,6 +1,7 @@
 // The record of a key as the scripts keep it, read into the ledger's words and written back: so that a process which may
 // run scripts and one which may not exclude each other on the same key. The forms are those of scripts/forms.lua.
 
+import { areMarks, areTimes, isRecord } from "../shared/record-shape.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "../shared/record.ts";
 import { type Packed, pack, unpack } from "./msgpack.ts";
 
@@ -26,6 +27,12 @@ export interface Kept {
 
 export function readRecord(key: string, bytes: Buffer | null): Kept {
   if (bytes === null) return free(key, 0, {});
+  const kept = readForm(key, bytes);
+  if (isRecord(kept.record) && areMarks(kept.marks) && areTimes(kept.gone)) return kept;
+  throw new Error("HOLDFAST-FOREIGN");
+}
+
+function readForm(key: string, bytes: Buffer): Kept {
   const form = bytes.toString("latin1", 0, FORM_LENGTH);
   if (form === FULL && bytes.length > FORM_LENGTH)
     return readFull(key, unpack(bytes.subarray(FORM_LENGTH))[0] as Table);
@@ -67,13 +74,21 @@ function readHeld(key: string, columns: Columns): Kept {
 }
 
 function readFull(key: string, it: Table): Kept {
-  const holders = (it["holders"] as readonly Table[]).map(({ ends, ...row }) => ({ ...row, until: ends }));
+  if (typeof it !== "object" || it === null) throw new Error("HOLDFAST-FOREIGN");
+  const [rows, line] = [it["holders"] ?? [], it["line"] ?? []];
+  if (
+    !Array.isArray(rows) ||
+    !Array.isArray(line) ||
+    !rows.every((row) => typeof row === "object" && row !== null)
+  )
+    throw new Error("HOLDFAST-FOREIGN");
+  const holders = (rows as readonly Table[]).map(({ ends, ...row }) => ({ ...row, until: ends }));
   const record = {
     key,
     limit: it["limit"] as number,
     last: it["last"] as number,
     holders: holders as unknown as HolderRow[],
-    line: [...(it["line"] as readonly unknown[])] as WaiterRow[],
+    line: [...(line as readonly unknown[])] as WaiterRow[],
   };
   return {
     record,
@@ -149,7 +164,9 @@ class Columns {
   }
 
   number(digits: number): number {
-    return Number(this.text(digits));
+    const number = Number(this.text(digits));
+    if (Number.isNaN(number)) throw new Error("HOLDFAST-FOREIGN");
+    return number;
   }
 
   marks(): Marks {

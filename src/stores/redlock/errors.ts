@@ -7,12 +7,13 @@ import {
   StoreUnavailableError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import { isForeign } from "../redis/errors.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 /** Why one node did not answer, in a few words. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
-  if (/^HOLDFAST-FOREIGN|HOLDFAST-FOREIGN|^WRONGTYPE/.test(text))
+  if (isForeign(text))
     return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
   const tls = tlsFailure(error);
   if (tls !== null) return `${tls} (${firstLine(text)})`;

@@ -1,5 +1,6 @@
 // A row of the lease table as the rules see it, and back: short form and full form of one and the same record.
 
+import { areMarks, areTimes, damagedRow, isRecord } from "./record-shape.ts";
 import { emptyRecord, type HolderRow, type KeyRecord, type WaiterRow } from "./record.ts";
 import type { Beat, LoneHolder, RowState, TableRow } from "./table.ts";
 
@@ -27,17 +28,29 @@ export function keptOf(key: string, row: TableRow | null, floor: number, beats: 
   const record = emptyRecord(key);
   record.last = Math.max(row?.last ?? 0, floor);
   if (row === null) return { record, marks: {}, gone: {} };
-  const marks = JSON.parse(row.marks) as Kept["marks"];
+  const marks = parsed(row.marks) as Kept["marks"];
+  if (!areMarks(marks) || !Number.isSafeInteger(record.last)) throw damagedRow(key);
   if (row.record === null) {
     if (row.holder !== null) record.holders.push(holderRow(row.holder));
+    if (!isRecord(record)) throw damagedRow(key);
     return { record, marks, gone: {} };
   }
-  const full = JSON.parse(row.record) as FullForm;
+  const full = parsed(row.record) as FullForm;
+  if (!isRecord(full) || !areTimes(full.gone)) throw damagedRow(key);
   record.limit = full.limit;
   record.holders = full.holders;
   record.line = full.line;
   for (const beat of beats) overlay(record.line, beat);
   return { record, marks, gone: full.gone };
+}
+
+/** undefined where it is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A heartbeat is newer than what the record says of that waiter, or says nothing. */

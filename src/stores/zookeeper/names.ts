@@ -53,7 +53,12 @@ export class Paths {
 
 /** The key of a container's name, or null for what is not one. */
 export function keyOf(name: string): string | null {
-  return name.startsWith("k") ? decodeURIComponent(name.slice(1)) : null;
+  if (!name.startsWith("k")) return null;
+  try {
+    return decodeURIComponent(name.slice(1));
+  } catch {
+    return null;
+  }
 }
 
 /** Injective. Dots alone are no name for a node, and the root's own "zookeeper" belongs to the servers. */

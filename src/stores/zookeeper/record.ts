@@ -42,9 +42,21 @@ export function writeRecord(record: PlaceRecord): Buffer {
 
 /** Whatever was written there: a record of an unknown shape reads as an empty one. */
 export function readRecord(data: Buffer): PlaceRecord {
-  const found: Partial<PlaceRecord> = parse(data);
-  const { label = "", actor = "", ttlMs = 0, keepMs = 0 } = found;
-  return { ...found, label, actor, ttlMs, keepMs };
+  const found = parse(data);
+  const text = (name: keyof PlaceRecord): string => (typeof found[name] === "string" ? found[name] : "");
+  const number = (name: keyof PlaceRecord): number =>
+    Number.isFinite(found[name]) ? Number(found[name]) : 0;
+  const keys = found.keys as unknown;
+  return {
+    label: text("label"),
+    actor: text("actor"),
+    ttlMs: number("ttlMs"),
+    keepMs: number("keepMs"),
+    ...(Array.isArray(keys) && keys.every((key) => typeof key === "string") ? { keys } : {}),
+    ...(/^\d{1,19}$/.test(text("used")) ? { used: text("used") } : {}),
+    ...(text("waitingFor") === "" ? {} : { waitingFor: text("waitingFor") }),
+    ...(typeof found.revoked === "string" ? { revoked: found.revoked } : {}),
+  };
 }
 
 function parse(data: Buffer): Partial<PlaceRecord> {

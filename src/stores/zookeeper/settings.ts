@@ -77,14 +77,22 @@ function readUrl(url: string): ZooKeeperOptions {
       );
   }
   const timeout = words.get("sessionTimeout");
-  const [user, ...password] = login === undefined ? [] : login.split(":").map(decodeURIComponent);
+  const [user, ...password] = login === undefined ? [] : login.split(":").map(plain);
   return {
     servers: hosts.split(","),
-    chroot: decodeURIComponent(chroot),
+    chroot: plain(chroot),
     ...(timeout === null ? {} : { sessionTimeout: timeout as Duration }),
     ...(user === undefined ? {} : { user, password: password.join(":") }),
     ...(secure === "s" ? { tls: true } : {}),
   };
+}
+
+function plain(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidArgumentError(`the URL of a ZooKeeper is ${FORM}, special characters percent-encoded`);
+  }
 }
 
 function address(text: string): Address {

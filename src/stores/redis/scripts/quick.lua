@@ -27,7 +27,9 @@ local function take(name, item)
   if text then
     if type(text) ~= 'string' or sub(text, 1, 4) ~= FREE or sub(text, 5, 20) >= wall then return '' end
     marks = sub(text, 21)
-    local own = ownMark(text, 23, tonumber(sub(text, 21, 22)))
+    local count = tonumber(sub(text, 21, 22))
+    if not count or #text ~= 22 + count * MARK or not tonumber(sub(text, 5, 20)) then return '' end
+    local own = ownMark(text, 23, count)
     if own and sub(item, 34, 45) < sub(text, own + 16, own + 27) then return '' end
   end
   local ends = string.format('%.0f', wall + sub(item, 58, 70))
@@ -40,6 +42,7 @@ end
 -- The marks with that of this store brought up to date and without those that nobody has spoken of for a while.
 local function marked(text, open)
   local count, oldest = tonumber(sub(text, 129, 130)), string.format('%013.0f', nowMs - REMEMBER_MS)
+  if not count then return nil end
   local kept, left = '', 1
   for at = 131, 131 + (count - 1) * MARK, MARK do
     if sub(text, at, at + 15) == self then

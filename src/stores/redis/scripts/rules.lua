@@ -41,19 +41,52 @@ local function readHeld(text)
   return it
 end
 
+local function number(value, least)
+  return type(value) == 'number' and value >= least and value < 2 ^ 53
+end
+
+local TEXTS = { 'id', 'proc', 'label', 'actor' }
+local HOLDER = { 'permits', 'since', 'fence', 'room', 'used', 'ends', 'keepUntil' }
+local WAITER = { 'permits', 'since', 'seq', 'seen', 'limit', 'ttlMs', 'graceMs', 'keepMs' }
+
+local function rows(list, numbers)
+  for at, row in pairs(list) do
+    if type(at) ~= 'number' or type(row) ~= 'table' or (row.mode ~= 'exclusive' and row.mode ~= 'shared') then return false end
+    for _, name in ipairs(TEXTS) do if type(row[name]) ~= 'string' then return false end end
+    for _, name in ipairs(numbers) do if not number(row[name], 0) then return false end end
+  end
+  return true
+end
+
+-- Fills in what may be left out. Whether the rules can work on it: somebody else may have written there. A record that is not whole is never a free key.
+local function sound(it)
+  if type(it) ~= 'table' then return false end
+  it.limit = it.limit or 1
+  if not number(it.last, 0) or not number(it.limit, 1) then return false end
+  for _, part in ipairs({ 'holders', 'line', 'marks', 'gone' }) do
+    it[part] = it[part] or {}
+    if type(it[part]) ~= 'table' then return false end
+  end
+  for _, mark in pairs(it.marks) do
+    if type(mark) ~= 'table' or not number(mark[1], 0) or not number(mark[2], 0) then return false end
+  end
+  for _, ms in pairs(it.gone) do if not number(ms, 0) then return false end end
+  return rows(it.holders, HOLDER) and rows(it.line, WAITER)
+end
+
+local READERS = {
+  [FREE] = readFree, [HELD] = readHeld, [FULL] = function(text) return (cmsgpack.unpack(string.sub(text, 5))) end,
+}
+
 local function record(name)
   local it = records[name]
   if it then return it end
   local text = redis.call('GET', name)
   local form = text and string.sub(text, 1, 4)
-  if form == FREE then it = readFree(text)
-  elseif form == HELD then it = readHeld(text)
-  elseif form == FULL then it = cmsgpack.unpack(string.sub(text, 5))
-  elseif form then error('HOLDFAST-FOREIGN')
-  else it = { last = 0 } end
+  local read = true
+  if READERS[form] then read, it = pcall(READERS[form], text) elseif not form then it = { last = 0 } end
+  if not read or not sound(it) then error('HOLDFAST-FOREIGN') end
   it.name, it.stored = name, text and true
-  it.limit, it.holders, it.line = it.limit or 1, it.holders or {}, it.line or {}
-  it.marks, it.gone = it.marks or {}, it.gone or {}
   records[name] = it
   return it
 end
