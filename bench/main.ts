@@ -11,6 +11,7 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   elections: () => import("./elections.ts"),
   etcd: () => import("./etcd.ts"),
   local: () => import("./local.ts"),
+  losses: () => import("./losses.ts"),
   mysql: () => import("./mysql.ts"),
   postgres: () => import("./postgres.ts"),
   redis: () => import("./redis.ts"),

@@ -27,7 +27,12 @@ declare module "etcd3" {
 declare module "redlock" {
   export default class Redlock {
     constructor(clients: readonly object[], options: { retryCount: number });
-    lock(key: string, ttlMs: number): Promise<{ unlock(): Promise<unknown> }>;
+    lock(key: string, ttlMs: number): Promise<Lock>;
+  }
+  export interface Lock {
+    readonly expiration: number;
+    extend(ttlMs: number): Promise<Lock>;
+    unlock(): Promise<unknown>;
   }
 }
 
@@ -35,12 +40,23 @@ declare module "redlock-5" {
   export default class Redlock {
     constructor(clients: readonly object[], options: { retryCount: number });
     acquire(keys: readonly string[], ttlMs: number): Promise<{ release(): Promise<unknown> }>;
+    using(
+      keys: readonly string[],
+      ttlMs: number,
+      routine: (signal: AbortSignal) => Promise<void>,
+    ): Promise<unknown>;
+    on(event: "error", listener: (error: unknown) => void): this;
   }
 }
 
 declare module "redis-semaphore" {
   export class Mutex {
-    constructor(client: object, key: string, options: { lockTimeout: number; acquireTimeout: number });
+    readonly isAcquired: boolean;
+    constructor(
+      client: object,
+      key: string,
+      options: { lockTimeout: number; acquireTimeout: number; onLockLost?: () => void },
+    );
     acquire(): Promise<void>;
     release(): Promise<void>;
   }
@@ -68,7 +84,11 @@ declare module "redlock-universal" {
     ttl: number;
     retryAttempts: number;
     performance: "lean";
-  }): { acquire(): Promise<object>; release(handle: object): Promise<unknown> };
+  }): {
+    acquire(): Promise<object>;
+    release(handle: object): Promise<unknown>;
+    using(routine: (signal: AbortSignal) => Promise<void>): Promise<unknown>;
+  };
   export function createRedlock(options: {
     adapters: readonly object[];
     key: string;
@@ -83,7 +103,12 @@ declare module "@verrou/core" {
     createLock(
       key: string,
       ttlMs: number,
-    ): { acquire(options: { retry: { attempts: number } }): Promise<boolean>; release(): Promise<void> };
+    ): {
+      acquire(options: { retry: { attempts: number } }): Promise<boolean>;
+      extend(ttlMs: number): Promise<void>;
+      isExpired(): boolean;
+      release(): Promise<void>;
+    };
   }
 }
 
@@ -95,7 +120,11 @@ declare module "@microfleet/ioredis-lock" {
   export function createLock(
     client: object,
     options: { timeout: number; retries: number },
-  ): { acquire(key: string): Promise<unknown>; release(): Promise<unknown> };
+  ): {
+    acquire(key: string): Promise<unknown>;
+    extend(ttlMs: number): Promise<unknown>;
+    release(): Promise<unknown>;
+  };
 }
 
 declare module "@verrou/core/drivers/knex" {
