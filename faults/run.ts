@@ -58,7 +58,7 @@ export async function run(
     await target.stop();
   }
   const histories = readHistories(folder);
-  const verdict = judge(histories, target.guarantees, expected(plugin, target));
+  const verdict = judge(histories, target.guarantees, expected(plugin, target), plugin.setsClocks);
   const good = verdict.violations.length === 0;
   if (good) rmSync(home, { recursive: true, force: true });
   const version = target.version ?? null;

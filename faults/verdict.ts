@@ -36,8 +36,15 @@ export function expected({ survives }: Plugin, target: Target): Expected {
   return survives === undefined || declared.includes(survives) ? "safe" : "fenced";
 }
 
-export function judge(histories: Histories, guarantees: Guarantees, what: Expected = "safe"): Verdict {
-  const context = contextOf(guarantees, what === "fenced");
+export function judge(
+  histories: Histories,
+  guarantees: Guarantees,
+  what: Expected = "safe",
+  setsClocks = false,
+): Verdict {
+  // Where the store's clock is this machine's own, no other clock is looked at.
+  const clocksSet = setsClocks && guarantees.clock === "store";
+  const context = { ...contextOf(guarantees, what === "fenced"), clocksSet };
   const history: History = { events: histories.events, context };
   const violations = [...check(history), ...histories.remarks.flatMap((remark) => remarked(remark, history))];
   const overlaps = exclusion({ ...history, context: { ...context, forgetful: false } }).length;

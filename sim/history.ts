@@ -119,6 +119,8 @@ export interface RunContext {
   readonly forgetful: boolean;
   /** In a forgetful run: how much older than the rest of the world a fence may be that is handed on inside a process. */
   readonly handOffBlurMs: number;
+  /** Clocks of clients were set all the time: `held` sees it at once, the signal at the next look (P7). */
+  readonly clocksSet?: boolean;
   /** Nothing was lost, cut, stopped or killed. */
   readonly calm: boolean;
   /** The longest that a question and its answer are on their way. */

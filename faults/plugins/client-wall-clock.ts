@@ -13,6 +13,7 @@ export function clientWallClock(): Plugin {
   return {
     name: "client-wall-clock",
     everyMs: [50, 250],
+    setsClocks: true,
     async start({ crew, folder }: Run): Promise<void> {
       const shim = await ClockShim.build();
       await shim.prove(join(folder, "proof.offset"));

@@ -20,6 +20,8 @@ export interface Plugin {
   readonly everyMs: readonly [number, number];
   /** Exclusion is held against a store that declares to survive this; without a name, against every store. */
   readonly survives?: string;
+  /** It sets the clients' clocks. */
+  readonly setsClocks?: boolean;
   /** Before the first client is started. Throws when this fault is not possible here. */
   start(run: Run): Promise<void>;
   strike(run: Run, random: Random): Promise<void>;

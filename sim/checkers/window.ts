@@ -64,7 +64,8 @@ export const lossInTime: Checker = (history) => {
   const reset = new Set(ofType(history, "believes").map((event) => event.lease));
   for (const event of ofType(history, "lost")) {
     const belief = windows.get(event.lease);
-    const allowedMs = history.context.slackMs + (reset.has(event.lease) ? CLOCK_NOTICED_MS : 0);
+    const moved = history.context.clocksSet === true || reset.has(event.lease);
+    const allowedMs = history.context.slackMs + (moved ? CLOCK_NOTICED_MS : 0);
     if (belief === undefined || event.at <= belief.windowEnd + allowedMs) continue;
     const wasStopped = stops(history, event.client).some(
       ([from, to]) => from <= belief.windowEnd && to >= belief.windowEnd - SIGNAL_MARGIN_MS,

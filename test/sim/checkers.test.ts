@@ -27,6 +27,17 @@ function granted(of: Ask, at: number, fence: number, more: Partial<Granted> = {}
   return { type: "granted", at, client: of.client, ask: of.ask, lease, fences, remainingMs: 900, ...more };
 }
 
+test("a loss after a clock was set may be told at the next look, and no later", () => {
+  const told = (at: number, clocksSet: boolean): string[] =>
+    check({
+      context: { ...context, clocksSet },
+      events: [a, granted(a, 10, 1), step("lost", at, "a", "k@1")],
+    }).map(({ checker }) => checker);
+  expect(told(1_100, false)).toContain("lossInTime");
+  expect(told(1_100, true)).not.toContain("lossInTime");
+  expect(told(1_250, true)).toContain("lossInTime");
+});
+
 const step = (
   type: "letting-go" | "lost" | "renewed" | "released",
   at: number,
