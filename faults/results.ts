@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Figures } from "./figures.ts";
+import { moreEvidence } from "./more-evidence.ts";
 import type { RunSettings } from "./settings.ts";
 
 const ROOT: string = join(import.meta.dirname, "..");
@@ -31,7 +32,7 @@ export function writeResult(settings: RunSettings, figures: Figures, server: str
 }
 
 export function writePage(): void {
-  writeFileSync(PAGE, page(readResults()));
+  writeFileSync(PAGE, page(readResults()) + moreEvidence());
 }
 
 export function readResults(): Result[] {
