@@ -1,55 +1,17 @@
 // A MariaDB or a pair of them for a test file, opened stores on it, requests to give them, and sections that are watched.
 
 import { expect } from "vitest";
-import type { Io, OpenStore, Request } from "../../src/core/store.ts";
+import type { OpenStore } from "../../src/core/store.ts";
 import type { Lease, Locks } from "../../src/index.ts";
 import { mysql, type MysqlOptions } from "../../src/stores/mysql/index.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 
-export const io: Io = {
-  timeoutMs: 5_000,
-  signal: new AbortController().signal,
-  sleep: (ms) => new Promise((resolve) => void nodeSystem.after(ms, resolve)),
-};
+import { io } from "../stores/asking.ts";
+
+export { fenceOf, io, request, until } from "../stores/asking.ts";
 
 export function openStore(options: MysqlOptions, namespace = "t"): Promise<OpenStore> {
   return mysql(options).open({ namespace, system: nodeSystem, allow: [] });
-}
-
-let requests = 0;
-
-export function request(keys: string | readonly string[], wish: Partial<Request> = {}): Request {
-  requests += 1;
-  return {
-    keys: typeof keys === "string" ? [keys] : keys,
-    id: nodeSystem.randomId(),
-    seq: 1,
-    mode: "exclusive",
-    permits: 1,
-    limit: 1,
-    ttlMs: 10_000,
-    graceMs: 50,
-    keepMs: 0,
-    label: `r${requests}`,
-    actor: "actor",
-    queue: true,
-    ...wish,
-  };
-}
-
-export async function fenceOf(store: OpenStore, one: Request): Promise<bigint> {
-  const answer = await store.attempt(one, io);
-  if (!("granted" in answer)) throw new Error(`${one.label} was not granted: ${JSON.stringify(answer)}`);
-  return answer.granted.fences[0] as bigint;
-}
-
-/** Waits until `look` is true. */
-export async function until(what: string, look: () => boolean | Promise<boolean>, ms = 5_000): Promise<void> {
-  const endMs = nodeSystem.monoMs() + ms;
-  while (!(await look())) {
-    if (nodeSystem.monoMs() > endMs) throw new Error(`${what} did not happen within ${ms} ms`);
-    await io.sleep(5);
-  }
 }
 
 export interface Section {

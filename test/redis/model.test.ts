@@ -11,7 +11,7 @@ import type { RedisPort } from "../../src/stores/redis/port.ts";
 import { scripts } from "../../src/stores/redis/scripts.generated.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
-import { key, locks, type Op, ops, Pair, several, type Side, wish } from "./histories.ts";
+import { key, locks, type Op, ops, Pair, several, type Side, wish } from "../stores/histories.ts";
 import { RedisWorld } from "./world.ts";
 
 /** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project redis. */

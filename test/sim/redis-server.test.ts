@@ -8,7 +8,7 @@ import { RedisServer } from "../../sim/servers/redis.ts";
 import type { RedisPort } from "../../src/stores/redis/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
-import { type Op, ops, Pair, several, type Side, wish } from "../redis/histories.ts";
+import { type Op, ops, Pair, several, type Side, wish } from "../stores/histories.ts";
 
 /** More by command: HOLDFAST_HISTORIES=20000 npx vitest run --project sim redis-server. */
 const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 50);

@@ -1,9 +1,10 @@
-// Random histories of requests, and what answers them: a store over the scripts on one side, the rules of the ledger on the other.
+// Random histories of requests, and what answers them: a store on a real or simulated server on one side, the rules of the ledger on the
+// other.
 
 import fc from "fast-check";
 import type { OpenStore, Request } from "../../src/core/store.ts";
 import { Reference } from "./reference.ts";
-import { io, request } from "./world.ts";
+import { io, request } from "./asking.ts";
 
 const START_US = 1_800_000_000_000_000;
 const PROCS = ["a", "b"] as const;
@@ -101,21 +102,24 @@ interface Known {
   fences: readonly bigint[];
 }
 
-/** What the scripts run on: its clock is moved by hand, and what they push can be read. */
+/** What the store runs on: its clock is moved by hand. */
 export interface Side {
   setClock(us: number): Promise<void>;
-  /** All that was pushed since the clock was last set. */
-  pushed(): Promise<readonly string[]>;
+  /** All that was pushed since the clock was last set, where that can be read. */
+  pushed?(): Promise<readonly string[]>;
+  /** See Reference. */
+  readonly beatFirst?: boolean;
 }
 
 /** Both sides of one history. */
 export class Pair {
-  readonly #reference = new Reference();
+  readonly #reference: Reference;
   readonly #side: Side;
   readonly #stores: readonly OpenStore[];
   readonly #known: Known[] = [];
 
   constructor(side: Side, stores: readonly OpenStore[]) {
+    this.#reference = new Reference({ beatFirst: side.beatFirst ?? false });
     this.#side = side;
     this.#stores = stores;
     this.#reference.nowUs = START_US;
@@ -126,14 +130,14 @@ export class Pair {
     await this.#side.setClock(this.#reference.nowUs);
     this.#reference.pushed = [];
     const [ours, rules] = await this.#ask(one);
-    const pushed = await this.#side.pushed();
+    const pushed = await this.#side.pushed?.();
     const looks = await Promise.all(KEYS.map((name) => (this.#stores[0] as OpenStore).inspect(name, io)));
     return {
       ours: plain({ one, answer: ours, pushed, looks }),
       rules: plain({
         one,
         answer: rules,
-        pushed: this.#reference.pushed,
+        pushed: pushed === undefined ? undefined : this.#reference.pushed,
         looks: KEYS.map((name) => this.#reference.inspect("a", name)),
       }),
     };

@@ -1,0 +1,55 @@
+// What tests need to ask an opened store directly: the surroundings of a call, requests, and patience.
+
+import type { Io, OpenStore, Request } from "../../src/core/store.ts";
+import { nodeSystem } from "../../src/system/node.ts";
+
+export const io: Io = {
+  timeoutMs: 5_000,
+  signal: new AbortController().signal,
+  sleep: (ms) => new Promise((resolve) => void nodeSystem.after(ms, resolve)),
+};
+
+let requests = 0;
+
+export function request(keys: string | readonly string[], wish: Partial<Request> = {}): Request {
+  requests += 1;
+  return {
+    keys: typeof keys === "string" ? [keys] : keys,
+    id: nodeSystem.randomId(),
+    seq: 1,
+    mode: "exclusive",
+    permits: 1,
+    limit: 1,
+    ttlMs: 10_000,
+    graceMs: 50,
+    keepMs: 0,
+    label: `r${requests}`,
+    actor: "actor",
+    queue: true,
+    ...wish,
+  };
+}
+
+/** Of a request that has to be granted. */
+export async function fencesOf(store: OpenStore, one: Request): Promise<readonly bigint[]> {
+  const answer = await store.attempt(one, io);
+  if (!("granted" in answer)) throw new Error(`${one.label} was not granted: ${Object.keys(answer).join()}`);
+  return answer.granted.fences;
+}
+
+export async function fenceOf(store: OpenStore, one: Request): Promise<bigint> {
+  return (await fencesOf(store, one))[0] as bigint;
+}
+
+/** Waits until `look` is true. */
+export async function until(
+  what: string,
+  look: () => boolean | Promise<boolean>,
+  ms = 10_000,
+): Promise<void> {
+  const endMs = nodeSystem.monoMs() + ms;
+  while (!(await look())) {
+    if (nodeSystem.monoMs() > endMs) throw new Error(`${what} did not happen within ${ms} ms`);
+    await io.sleep(5);
+  }
+}
