@@ -1,7 +1,7 @@
 // One lock as `ls` and `inspect` show it: as JSON (a documented schema, fences as decimal strings) and as words.
 
 import type { HolderInfo, LockInfo, WaiterInfo } from "../index.ts";
-import { name, time } from "./words.ts";
+import { clean, name, time } from "./words.ts";
 
 export const LS_HEAD: readonly string[] = ["KEY", "HOLDERS", "FENCE", "HELD", "LEFT", "WAITING", "LABEL"];
 
@@ -13,6 +13,7 @@ export function lockJson(key: string, info: LockInfo | null): Record<string, unk
     limit: info?.limit ?? null,
     holders: (info?.holders ?? []).map(holderJson),
     waiters: info === null ? [] : (info.waiters?.map(waiterJson) ?? null),
+    ...(info?.nodes === undefined ? {} : { nodes: info.nodes }),
   };
 }
 
@@ -73,6 +74,7 @@ export function lockLines(key: string, info: LockInfo | null): string[] {
     `${name(key)}${kind}: ${count}`,
     ...holders,
     ...(waiters ?? ["  this store does not know who waits"]),
+    ...(info.nodes ?? []).map(({ node, reason }) => `  ${name(node)}: ${clean(reason)}`),
   ];
 }
 

@@ -15,7 +15,7 @@ export interface StoreFlags {
 
 export function addStoreOptions(command: Command): Command {
   return command
-    .addOption(new Option("--store <url>", `where the locks live (HOLDFAST_STORE; default ${DEFAULT_STORE})`))
+    .addOption(new Option("--store <url>", `where the locks live (default ${DEFAULT_STORE})`))
     .option("--json", "print JSON instead of words");
 }
 

@@ -17,6 +17,7 @@ import {
   readFence,
   type StoreFlags,
 } from "./options.ts";
+import { described, withExamples } from "./help.ts";
 import { complain } from "./output.ts";
 import type { RevokeFlags } from "./revoke.ts";
 import type { RunFlags } from "./run.ts";
@@ -37,7 +38,7 @@ Examples:
   holdfast revoke nightly --reason "it hangs"   take it away from its holder
   holdfast doctor --store redis://cache:6379    is this store safe to lock on?
 
-Every option may be an environment variable: --busy-code is HOLDFAST_BUSY_CODE (--label is HOLDFAST_RUN_LABEL).
+Every option may be an environment variable; holdfast COMMAND --help names them. NO_COLOR takes the colours away.
 
 Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not found;
 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
@@ -54,6 +55,7 @@ export function makeProgram(ended: (exitCode: number) => void): Command {
     .configureHelp({
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`,
       visibleArguments: () => [],
+      optionDescription: described,
     })
     .addHelpText("after", EXAMPLES);
   addRun(program, ended);
@@ -63,6 +65,7 @@ export function makeProgram(ended: (exitCode: number) => void): Command {
   addRevoke(program, ended);
   addDoctor(program, ended);
   addBench(program, ended);
+  program.commands.forEach(withExamples);
   return program.hook("preAction", (_program, command) => readEnvironment(command, process.env));
 }
 
@@ -115,7 +118,12 @@ function addInspect(program: Command, ended: (exitCode: number) => void): void {
 }
 
 function addWatch(program: Command, ended: (exitCode: number) => void): void {
-  addStoreOptions(program.command("watch").usage("[options]").description("the same, live; lines when piped"))
+  addStoreOptions(
+    program
+      .command("watch")
+      .usage("[options]")
+      .description("what is held and waited for, live; a line per change when it is no terminal"),
+  )
     .option("--prefix <text>", "only keys that start with this")
     .option("--every <duration>", "how often to look (default 1s)", readDuration)
     .option("--looks <n>", "end after so many looks", readCount)

@@ -135,10 +135,25 @@ export class QuorumError extends LockError {
   }
 }
 
+/** What people can do about it, by what the operating system said. */
+const HINTS: readonly (readonly [said: RegExp, hint: string])[] = [
+  [/ECONNREFUSED/, "nothing listens at that address: is the server running, and are host and port right?"],
+  [/ENOTFOUND|EAI_AGAIN/, "that name has no address: is it spelled right, and can this machine look it up?"],
+  [
+    /EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/,
+    "nothing answers at that address: is there a firewall or a network between?",
+  ],
+];
+
+function hintOf(message: string): string {
+  const hint = HINTS.find(([said]) => said.test(message))?.[1];
+  return hint === undefined || message.includes(hint) ? "" : ` (${hint})`;
+}
+
 /** The store could not be asked or did not answer in time. */
 export class StoreUnavailableError extends LockError {
   constructor(message: string, options: LockErrorOptions = {}) {
-    super("ERR_STORE_UNAVAILABLE", message, { retryable: true, ...options });
+    super("ERR_STORE_UNAVAILABLE", message + hintOf(message), { retryable: true, ...options });
   }
 }
 
@@ -148,7 +163,7 @@ export class UnsafeStoreError extends LockError {
   readonly fix: string;
 
   constructor(message: string, options: LockErrorOptions & { setting: string; fix: string }) {
-    super("ERR_STORE_UNSAFE", message, options);
+    super("ERR_STORE_UNSAFE", `${message}. What to do: ${options.fix}`, options);
     this.setting = options.setting;
     this.fix = options.fix;
   }

@@ -21,6 +21,7 @@ import {
   readAcquireOptions,
   readElectOptions,
   readPositive,
+  refuseOptionsLast,
   type Wish,
 } from "./options.ts";
 import { entry } from "./reentry.ts";
@@ -83,6 +84,7 @@ export class HoldfastLocks implements Locks {
     optionsOrFn: AcquireOptions | ((lease: Lease) => T | Promise<T>),
     maybeFn?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
+    refuseOptionsLast("using", optionsOrFn, maybeFn);
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
@@ -112,6 +114,7 @@ export class HoldfastLocks implements Locks {
   }
 
   elect(name: string, optionsOrLead: ElectOptions | Lead = {}, maybeLead?: Lead): Election {
+    refuseOptionsLast("elect", optionsOrLead, maybeLead);
     const [options, lead] =
       typeof optionsOrLead === "function" ? [{}, optionsOrLead] : [optionsOrLead, maybeLead];
     const wish = readElectOptions(options, this.#defaults);

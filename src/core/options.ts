@@ -263,3 +263,9 @@ function show(value: unknown): string {
   const text = typeof value === "string" ? JSON.stringify(value) : String(value);
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
+
+/** `call(key, fn)` or `call(key, options, fn)`. Options behind the function would be passed over without a word. */
+export function refuseOptionsLast(call: string, second: unknown, third: unknown): void {
+  if (typeof second !== "function" || third === undefined) return;
+  throw new InvalidArgumentError(`the options of ${call} go before the function: ${call}(key, options, fn)`);
+}

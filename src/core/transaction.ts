@@ -5,7 +5,13 @@ import type { Key, TransactionLease, TransactionLocks } from "./api.ts";
 import { callTimeoutMs, type Caller } from "./call.ts";
 import { InvalidArgumentError, UnsupportedError } from "./errors.ts";
 import { canonicalKeys } from "./key.ts";
-import { type AcquireOptions, type Defaults, readAcquireOptions, type Wish } from "./options.ts";
+import {
+  type AcquireOptions,
+  type Defaults,
+  readAcquireOptions,
+  refuseOptionsLast,
+  type Wish,
+} from "./options.ts";
 import { abortedError, timeoutError } from "./refusals.ts";
 import type { HolderInfo, OpenStore, TransactionDesk } from "./store.ts";
 import type { System } from "./system.ts";
@@ -60,6 +66,7 @@ export class InTransaction implements TransactionLocks {
     optionsOrFn: AcquireOptions | ((lease: TransactionLease) => T | Promise<T>),
     maybeFn?: (lease: TransactionLease) => T | Promise<T>,
   ): Promise<T> {
+    refuseOptionsLast("using", optionsOrFn, maybeFn);
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");

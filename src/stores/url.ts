@@ -37,7 +37,18 @@ export function storeByUrl(url: string): Store {
   const make = SCHEMES[scheme];
   if (make !== undefined) return make(url);
   // Only the scheme is shown: the rest of a URL may hold a password.
+  const shown = JSON.stringify(scheme === "" ? url.slice(0, 12) : scheme);
+  const like = Object.keys(SCHEMES).find((known) => near(known, scheme));
+  const guess = like === undefined ? "" : ` (did you mean ${like}?)`;
   throw new InvalidArgumentError(
-    `there is no store for a URL that starts with ${JSON.stringify(scheme === "" ? url.slice(0, 12) : scheme)}: this version knows ${Object.keys(SCHEMES).join(" and ")}`,
+    `there is no store for a URL that starts with ${shown}${guess}: this version knows ${Object.keys(SCHEMES).join(" ")}`,
   );
+}
+
+/** One letter more, less or other. */
+function near(known: string, given: string): boolean {
+  let at = 0;
+  while (at < known.length && known[at] === given[at]) at += 1;
+  const rests = [given.slice(at), given.slice(at + 1)];
+  return given !== "" && (rests.includes(known.slice(at + 1)) || rests[1] === known.slice(at));
 }

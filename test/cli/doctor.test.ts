@@ -12,7 +12,7 @@ import type { RedisNode } from "../../scripts/servers/redis-node.ts";
 import { startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
-import type { Finding } from "../../src/index.ts";
+import { createLocks, type Finding } from "../../src/index.ts";
 import { Sandbox } from "./command.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -112,6 +112,27 @@ describe("doctor finds, of five nodes of a redlock,", { timeout: TIMEOUT_MS }, (
     ]);
   }, TIMEOUT_MS);
   afterAll(() => Promise.all(nodes.map((node) => node.stop())));
+
+  it("nothing when asked for a key, and inspect shows what each node says of it", async () => {
+    await on(startRedis({ own: true }), async (third) => {
+      const hosts = [...nodes.slice(0, 2), third].map(({ port }) => `127.0.0.1:${port}`);
+      const url = `redlock://${hosts.join(",")}`;
+      const locks = createLocks(url, { allow: ["fresh-nodes"] });
+      const lease = await locks.acquire("job", { label: "me" });
+      const { stdout } = await box.run(["inspect", "job", "--store", url]);
+      expect(stdout).toMatch(new RegExp(`held by me .*fence ${lease.fence}`));
+      for (const host of hosts) expect(stdout).toMatch(new RegExp(`${host}.*: \\S`));
+      const { nodes: said } = JSON.parse(
+        (await box.run(["inspect", "job", "--store", url, "--json"])).stdout,
+      ) as {
+        nodes: { node: string; reason: string }[];
+      };
+      expect(said.map(({ node }) => node)).toEqual(
+        hosts.map((host) => expect.stringContaining(host) as string),
+      );
+      await locks.close();
+    });
+  });
 
   it("the one that evicts, the one that follows another, and the one that is not there", async () => {
     const follow = ["--replicaof", "127.0.0.1", String(nodes[0]?.port)];

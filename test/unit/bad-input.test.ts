@@ -66,6 +66,7 @@ test.each([
 
 test.each([
   ["an unknown scheme", "mongodb://user:secret@host/", /no store for a URL that starts with "mongodb:"/],
+  ["a scheme that is nearly one", "redi://host", /"redi:" \(did you mean redis:\?\)/],
   ["no scheme at all", "locks", /no store for a URL that starts with "locks"/],
   ["a host of the local store", "local://host/dir", /names a host/],
   ["a relative directory", "local:some/dir", /absolute path/],
@@ -80,6 +81,10 @@ test("using and once need a function; revoke needs a reason", async () => {
   const { locks } = world();
   const mine = locks();
   expect((await refusal(mine.using("k", {} as never))).message).toMatch(/needs a function/);
+  expect((await refusal(mine.using("k", (() => {}) as never, { ttl: "5s" } as never))).message).toMatch(
+    /go before the function/,
+  );
+  expect(() => mine.elect("k", (() => {}) as never, {} as never)).toThrow(/go before the function/);
   expect((await refusal(mine.once("k", { atLeast: "1s" }, undefined as never))).message).toMatch(
     /needs a function/,
   );

@@ -26,10 +26,13 @@ export function refuseFew(nodes: number, allow: readonly string[]): void {
     nodes % 2 === 0
       ? "an even number of nodes survives no more failures than one node less, and can be split in half"
       : "fewer than three nodes survive no failure at all";
-  throw new UnsafeStoreError(`the redlock store was given ${nodes} nodes: ${why}`, {
-    setting: "nodes",
-    fix: 'give it five independent masters, or three, or accept it with allow: ["few-nodes"]',
-  });
+  throw new UnsafeStoreError(
+    `the redlock store was given ${nodes === 1 ? "one node" : `${nodes} nodes`}: ${why}`,
+    {
+      setting: "nodes",
+      fix: 'give it five independent masters, or three, or accept it with allow: ["few-nodes"]',
+    },
+  );
 }
 
 /** Two votes of one server are one vote too many. */

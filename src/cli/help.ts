@@ -1,0 +1,37 @@
+// What --help shows beside the options: examples of each command, and the environment variable of each option.
+
+import { type Command, Help, type Option } from "commander";
+import { variableOf } from "./environment.ts";
+
+const EXAMPLES: Readonly<Record<string, string>> = {
+  run: `  holdfast run nightly -- ./backup.sh            the next one waits for its turn
+  holdfast run -n -E 0 -q nightly -- ./backup.sh  or is left out without a word
+  holdfast run -w 5m --ttl 1m deploy -- make      wait five minutes at most
+  holdfast run --limit 3 build -- make            three at a time
+  holdfast run k -- sh -c 'psql -v fence=$HOLDFAST_FENCE -f job.sql'`,
+  ls: `  holdfast ls
+  holdfast ls --prefix phone: --json | jq -r .key`,
+  inspect: `  holdfast inspect nightly
+  holdfast inspect nightly --json | jq '.holders[0].label'`,
+  watch: `  holdfast watch                     a screen, the busiest keys first; Ctrl-C leaves
+  holdfast watch | tee locks.log     a line for each change
+  holdfast watch --json --every 5s   an object for each change`,
+  revoke: `  holdfast revoke nightly --reason "it hangs"
+  holdfast revoke nightly --reason "host is gone" --fence 1794797104693000 --force --yes`,
+  doctor: `  holdfast doctor --store redis://cache:6379
+  holdfast doctor --store etcd://h1,h2,h3 --ttl 5s --json | jq '.findings[].id'
+
+Exit code: 0 nothing worse than a remark, 1 a warning, 69 a danger or no store.`,
+  bench: `  holdfast bench --store redis://cache:6379 --for 5s`,
+};
+
+export function withExamples(command: Command): Command {
+  const examples = EXAMPLES[command.name()];
+  return examples === undefined ? command : command.addHelpText("after", `\nExamples:\n${examples}\n`);
+}
+
+/** The text of an option and the variable that may stand for it. */
+export function described(option: Option): string {
+  const text = new Help().optionDescription(option);
+  return ["help", "version"].includes(option.name()) ? text : `${text} [${variableOf(option)}]`;
+}
