@@ -102,7 +102,7 @@ describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
   });
 });
 
-describe("doctor finds, of five nodes of a redlock,", { timeout: TIMEOUT_MS }, () => {
+describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
   let nodes: RunningServer[] = [];
   beforeAll(async () => {
     nodes = await Promise.all([
@@ -113,7 +113,7 @@ describe("doctor finds, of five nodes of a redlock,", { timeout: TIMEOUT_MS }, (
   }, TIMEOUT_MS);
   afterAll(() => Promise.all(nodes.map((node) => node.stop())));
 
-  it("nothing when asked for a key, and inspect shows what each node says of it", async () => {
+  it("inspect shows what each says of a key", async () => {
     await on(startRedis({ own: true }), async (third) => {
       const hosts = [...nodes.slice(0, 2), third].map(({ port }) => `127.0.0.1:${port}`);
       const url = `redlock://${hosts.join(",")}`;
@@ -134,7 +134,7 @@ describe("doctor finds, of five nodes of a redlock,", { timeout: TIMEOUT_MS }, (
     });
   });
 
-  it("the one that evicts, the one that follows another, and the one that is not there", async () => {
+  it("doctor finds the one that evicts, the one that follows another, and the one that is not there", async () => {
     const follow = ["--replicaof", "127.0.0.1", String(nodes[0]?.port)];
     await on(startRedis({ own: true, args: follow }), async (replica) => {
       const hosts = [
