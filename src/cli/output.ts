@@ -1,7 +1,7 @@
 // The two ways out. stdout carries results and nothing else; stderr carries words for people, each on one line.
 // A reader that went away (`holdfast ls | head`) is no failure, and must never end a command that holds a key.
 
-import { clean } from "./words.ts";
+import { clean, json } from "./words.ts";
 
 /** Call it once, before anything is written. */
 export function tolerateClosedPipes(): void {
@@ -14,7 +14,7 @@ export function print(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  print(`${JSON.stringify(value)}\n`);
+  print(`${json(value)}\n`);
 }
 
 export function complain(text: string): void {

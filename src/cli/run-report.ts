@@ -6,7 +6,7 @@ import { endingExitCode, type Ending } from "./child.ts";
 import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { heldBy } from "./lock-view.ts";
 import { complain } from "./output.ts";
-import { name, time } from "./words.ts";
+import { name, time, json } from "./words.ts";
 
 export type Outcome =
   "ended" | "not-started" | "lost" | "busy" | "stopped" | "unavailable" | "usage" | "internal";
@@ -108,7 +108,7 @@ export class RunReport {
         ...more,
         holders: this.#holders.map(holderJson),
       };
-      process.stderr.write(`${JSON.stringify(report)}\n`);
+      process.stderr.write(`${json(report)}\n`);
     }
     return exitCode;
   }

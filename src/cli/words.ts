@@ -9,6 +9,16 @@ export function clean(text: string): string {
   return text.replace(UNSEEN, (char) => `\\u{${(char.codePointAt(0) as number).toString(16)}}`);
 }
 
+/** The same for JSON, which by itself writes out less than a terminal acts on. Reads back as what it was. */
+export function json(value: unknown): string {
+  return JSON.stringify(value).replace(UNSEEN, (char) =>
+    char
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}
+
 /** A key or label as one column: bare where that is clear, otherwise quoted. */
 export function name(text: string): string {
   const shown = clean(text);

@@ -4,9 +4,16 @@ import { InvalidArgumentError } from "./errors.ts";
 
 export const MAX_KEY_BYTES = 4_096;
 
+const UNSEEN = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
 /** A key as it may stand in a message: quoted, control characters escaped, cut when long. */
 export function showKey(key: string): string {
-  const text = JSON.stringify(key);
+  // JSON leaves characters alone that a terminal may act on or that turn the reading direction.
+  const text = JSON.stringify(key).replace(UNSEEN, escaped);
   return text.length <= 120 ? text : `${text.slice(0, 100)}…" (${Buffer.byteLength(key)} bytes)`;
 }
 

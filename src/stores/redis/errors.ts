@@ -52,6 +52,7 @@ export function isForeign(text: string): boolean {
 
 /** `doing` completes "Redis could not". */
 export function redisError(error: unknown, doing: string, key?: string): LockError {
+  withoutArguments(error);
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
   if (isForeign(detail)) {
@@ -75,6 +76,20 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
     cause: error,
     retryable: known?.retryable ?? true,
   });
+}
+
+const DEEPEST_CAUSE = 5;
+
+/**
+ * ioredis hangs the command that failed on its errors, arguments and all: the password of a login, or the id with which anybody
+ * could release the lock. Whoever prints an error prints its cause too, so they are taken off.
+ */
+export function withoutArguments(error: unknown): void {
+  let one = error;
+  for (let depth = 0; depth < DEEPEST_CAUSE && one instanceof Error; depth += 1) {
+    if ("command" in one) delete one.command;
+    one = one.cause;
+  }
 }
 
 export function closedError(key?: string): StoreUnavailableError {

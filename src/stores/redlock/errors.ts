@@ -7,11 +7,12 @@ import {
   StoreUnavailableError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
-import { isForeign } from "../redis/errors.ts";
+import { isForeign, withoutArguments } from "../redis/errors.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 /** Why one node did not answer, in a few words. */
 export function reasonOf(error: unknown): string {
+  withoutArguments(error);
   const text = error instanceof Error ? error.message || error.name : String(error);
   if (isForeign(text))
     return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
