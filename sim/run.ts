@@ -5,7 +5,7 @@ import { callTimeoutMs } from "../src/core/call.ts";
 import { defaultGraceMs } from "../src/core/window.ts";
 import { check, type NamedViolation } from "./checkers/index.ts";
 import type { History, HistoryEvent } from "./history.ts";
-import { type Fault, FORGETFUL, type SimSettings, type SimStoreName } from "./settings.ts";
+import { type Fault, type SimSettings, type SimStoreName } from "./settings.ts";
 import { type Backend, type BackendDeps, WORST_RATE } from "./world/backend.ts";
 import { type ClientDeps, SimClient } from "./world/client.ts";
 import { MemoryBackend } from "./world/memory-backend.ts";
@@ -13,12 +13,14 @@ import { Network } from "./world/network.ts";
 import { SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { RedisBackend } from "./world/redis-backend.ts";
+import { RedlockBackend } from "./world/redlock-backend.ts";
 import { Resource } from "./world/resource.ts";
 import { Timeline } from "./world/timeline.ts";
 
 const BACKENDS: Readonly<Record<SimStoreName, new (deps: BackendDeps) => Backend>> = {
   memory: MemoryBackend,
   redis: RedisBackend,
+  redlock: RedlockBackend,
 };
 
 export interface RunResult {
@@ -103,11 +105,13 @@ class World {
   }
 
   history(): History {
-    const { guarantees, rounds } = this.#backend;
+    const { guarantees, rounds, weaknesses } = this.#backend;
+    const restarted = this.#settings.faults.some(({ kind }) => kind === "restart" || kind === "forget");
+    const quarantineMs = restarted ? this.#backend.quarantineMs : 0;
     return {
       events: this.#events,
       context: {
-        forgetful: this.#settings.faults.some((fault) => FORGETFUL.includes(fault.kind)),
+        forgetful: this.#settings.faults.some((fault) => weaknesses.includes(fault.kind)),
         // Only within its slice is a lease handed on; the slice counts from the arrival of the grant.
         handOffBlurMs:
           this.#settings.handoffMs === 0 ? 0 : this.#settings.handoffMs + this.#settings.maxDelayMs * 2 + 10,
@@ -116,10 +120,10 @@ class World {
         fifo: guarantees.order === "fifo",
         pollMs: guarantees.pollMs,
         claimMs: guarantees.claimMs,
-        freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs),
+        freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs) + quarantineMs,
         slackMs: 10,
         // The longest pause between two tries, with jitter, and two calls that were under way when the faults stopped.
-        abandonMs: 5_000 * 1.25 + 2 * callTimeoutMs(this.#settings.ttlMs),
+        abandonMs: 5_000 * 1.25 + 2 * callTimeoutMs(this.#settings.ttlMs) + quarantineMs,
         callTimeoutMs,
       },
     };

@@ -25,15 +25,19 @@ export interface Fault {
   readonly ms: number;
   /** Which client, by number; taken modulo. */
   readonly client: number;
+  /** Where there are several servers: which of them, a bit each. */
+  readonly nodes?: number;
 }
 
 /** What stands behind the store: the reference store's own server, or one that the real store of that name talks to. */
-export const STORES = ["memory", "redis"] as const;
+export const STORES = ["memory", "redis", "redlock"] as const;
 export type SimStoreName = (typeof STORES)[number];
 
 export interface SimSettings {
   /** Absent: memory. */
   readonly store?: SimStoreName;
+  /** How many servers, where there are several. */
+  readonly nodes?: 3 | 5;
   readonly seed: number;
   readonly clients: number;
   readonly tasks: number;
@@ -102,8 +106,34 @@ export const settingsArbitrary: fc.Arbitrary<SimSettings> = fc.record({
   faults: fc.array(fault, { maxLength: 6 }),
 });
 
+/** What strikes several nodes strikes one of them in most cases. Losing data is none of a redlock's weaknesses, as long as few nodes do. */
+const nodeFault: fc.Arbitrary<Fault> = fc.record({
+  kind: fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom<FaultKind>(...SAFE) },
+    { weight: 3, arbitrary: fc.constantFrom<FaultKind>("freeze", "restart", "forget", "cut", "cut-replies") },
+    { weight: 1, arbitrary: fc.constant<FaultKind>("server-clock") },
+  ),
+  at: fc.integer({ min: 0, max: 1_000 }),
+  ms: fc.integer({ min: 1, max: 2_500 }),
+  client: fc.nat(7),
+  nodes: fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom(1, 2, 4, 8, 16) },
+    { weight: 1, arbitrary: fc.nat(31) },
+  ),
+});
+
+const redlockArbitrary: fc.Arbitrary<SimSettings> = fc
+  .record({
+    world: settingsArbitrary,
+    nodes: fc.constantFrom(3 as const, 3 as const, 5 as const),
+    kinds: fc.constantFrom("locks" as const, "locks" as const, "several" as const, "nested" as const),
+    faults: fc.array(nodeFault, { maxLength: 5 }),
+  })
+  .map(({ world, nodes, kinds, faults }) => ({ store: "redlock", ...world, nodes, kinds, faults }));
+
 /** Worlds over one store. */
 export function settingsFor(store: SimStoreName): fc.Arbitrary<SimSettings> {
   if (store === "memory") return settingsArbitrary;
+  if (store === "redlock") return redlockArbitrary;
   return settingsArbitrary.map((settings) => ({ store, ...settings }));
 }

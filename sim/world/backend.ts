@@ -2,7 +2,7 @@
 
 import type { Guarantees, Store } from "../../src/core/store.ts";
 import type { HistoryEvent } from "../history.ts";
-import type { Fault, SimSettings } from "../settings.ts";
+import type { Fault, FaultKind, SimSettings } from "../settings.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./process.ts";
 import type { Random } from "./random.ts";
@@ -21,6 +21,10 @@ export interface Backend {
   /** Opening asks the servers too, so it takes time and may fail. */
   readonly opens: boolean;
   readonly pushes: Pushes;
+  /** Faults after which P1 is not promised any more; P3 is. */
+  readonly weaknesses: readonly FaultKind[];
+  /** How long a server may not take part after a restart. */
+  readonly quarantineMs: number;
   /** The store of one process. */
   store(process: SimProcess): Store;
   /** The names of the servers that this fault is about. */

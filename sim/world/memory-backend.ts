@@ -1,7 +1,7 @@
 // The reference store's own server behind a network.
 
 import type { Guarantees, Store } from "../../src/core/store.ts";
-import type { Fault } from "../settings.ts";
+import { type Fault, type FaultKind, FORGETFUL } from "../settings.ts";
 import { type Backend, type BackendDeps, type Pushes, WORST_RATE } from "./backend.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./process.ts";
@@ -13,6 +13,8 @@ const BROOM = { proc: "broom", namespace: "holdfast" };
 export class MemoryBackend implements Backend {
   readonly guarantees: Guarantees = simGuarantees;
   readonly rounds = 1;
+  readonly weaknesses: readonly FaultKind[] = FORGETFUL;
+  readonly quarantineMs = 0;
   readonly opens = false;
   readonly #server: SimServer;
   readonly #network: Network;

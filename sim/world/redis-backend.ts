@@ -6,7 +6,7 @@ import { Names } from "../../src/stores/redis/names.ts";
 import { readRecord } from "../../src/stores/redis/record-bytes.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import type { KeyRecord } from "../../src/stores/shared/record.ts";
-import type { Fault } from "../settings.ts";
+import { type Fault, type FaultKind, FORGETFUL } from "../settings.ts";
 import { type Backend, type BackendDeps, type Pushes, WORST_RATE } from "./backend.ts";
 import { Observer } from "./observer.ts";
 import type { SimProcess } from "./process.ts";
@@ -21,6 +21,8 @@ export class RedisBackend implements Backend {
   readonly guarantees: Guarantees = redisGuarantees;
   /** The short script, and the long one where that cannot decide. */
   readonly rounds = 2;
+  readonly weaknesses: readonly FaultKind[] = FORGETFUL;
+  readonly quarantineMs = 0;
   readonly opens = true;
   readonly pushes: Pushes = { lost: false, lateMs: 0 };
   readonly #deps: BackendDeps;

@@ -11,7 +11,7 @@ import type { Out } from "./words.ts";
 /** Whoever is slower is greeted with the first vote. */
 const LONGEST_GREETING_MS = 300;
 
-export async function openRedlock(
+export function openRedlock(
   given: readonly (string | object)[],
   driver: Driver | undefined,
   env: StoreEnv,
@@ -26,6 +26,15 @@ export async function openRedlock(
         env.system,
       ),
   );
+  return openNodes(nodes, env, settings);
+}
+
+/** However they are reached. */
+export async function openNodes(
+  nodes: readonly Node[],
+  env: StoreEnv,
+  settings: RedlockSettings,
+): Promise<RedlockOpenStore> {
   const store = new RedlockOpenStore(nodes, env, settings);
   const greetingMs = Math.min(LONGEST_GREETING_MS, settings.nodeTimeoutMs);
   try {
