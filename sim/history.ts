@@ -126,6 +126,8 @@ export interface RunContext {
   /** The longest that a question and its answer are on their way. */
   readonly roundTripMs: number;
   readonly fifo: boolean;
+  /** The store cannot take several keys in one step. */
+  readonly oneByOne?: boolean;
   readonly pollMs: number;
   readonly claimMs: number;
   /** How soon the key of a crashed holder is free, given its ttl. */

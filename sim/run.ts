@@ -118,6 +118,7 @@ class World {
         calm: this.#settings.faults.length === 0 && this.#settings.loss === 0,
         roundTripMs: 2 * rounds * this.#settings.maxDelayMs,
         fifo: guarantees.order === "fifo",
+        oneByOne: !guarantees.kinds.includes("multi"),
         pollMs: guarantees.pollMs,
         claimMs: guarantees.claimMs,
         freeAfterCrashMs: (ttlMs) => ttlMs + defaultGraceMs(ttlMs) + quarantineMs,

@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { kill, type Killed } from "./kill.ts";
 import { mutants } from "./list.ts";
 import { redisMutants } from "./redis-list.ts";
+import { redlockMutants } from "./redlock-list.ts";
 
 const only = process.argv[2];
 const killed: Killed[] = [];
-for (const mutant of [...mutants, ...redisMutants].filter(
+for (const mutant of [...mutants, ...redisMutants, ...redlockMutants].filter(
   ({ name }) => only === undefined || name.includes(only),
 )) {
   const result = kill(mutant, 1, 3_000);

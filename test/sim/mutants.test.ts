@@ -5,16 +5,16 @@ import { checkers } from "../../sim/checkers/index.ts";
 import { kill, type Killed } from "../../sim/mutants/kill.ts";
 import { mutants } from "../../sim/mutants/list.ts";
 import { redisMutants } from "../../sim/mutants/redis-list.ts";
+import { redlockMutants } from "../../sim/mutants/redlock-list.ts";
 
 /** Written by `npm run mutants`. */
 const killed = JSON.parse(
   readFileSync(join(import.meta.dirname, "..", "..", "sim", "mutants", "killed.json"), "utf8"),
 ) as Killed[];
-const all = [...mutants, ...redisMutants];
+const stores = [...redisMutants, ...redlockMutants];
+const all = [...mutants, ...stores];
 /** Those that take long are killed by command. */
-const soon = redisMutants.filter(
-  ({ name }) => (killed.find(({ mutant }) => mutant === name)?.runs ?? 0) <= 3,
-);
+const soon = stores.filter(({ name }) => killed.some(({ mutant, runs }) => mutant === name && runs <= 3));
 
 test("there are eighteen mutants of the core, and each names checkers that exist", () => {
   expect(mutants).toHaveLength(18);

@@ -10,8 +10,9 @@ const folder = join(import.meta.dirname, "..", "..", "sim", "regressions");
 
 test.each<[number, SimStoreName]>([
   [1_200, "memory"],
-  [150, "redis"],
-])(`%i worlds over %s, from seed ${SEED}, break no promise`, { timeout: 120_000 }, async (runs, store) => {
+  [100, "redis"],
+  [40, "redlock"],
+])(`%i worlds over %s, from seed ${SEED}, break no promise`, { timeout: 240_000 }, async (runs, store) => {
   const sum = { grants: 0, losses: 0 };
   for (const settings of fc.sample(settingsFor(store), { seed: SEED, numRuns: runs })) {
     const { violations, grants, losses } = await run(settings);
@@ -21,7 +22,7 @@ test.each<[number, SimStoreName]>([
   }
   // A world in which nothing happens proves nothing.
   expect(sum.grants).toBeGreaterThan(runs * 5);
-  expect(sum.losses).toBeGreaterThan(runs / 10);
+  expect(sum.losses).toBeGreaterThan(runs / 12);
 });
 
 test.each(readdirSync(folder))("what once failed stays mended: %s", async (file) => {
