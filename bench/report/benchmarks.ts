@@ -16,8 +16,6 @@ export interface Written {
   readonly plots: readonly Plot[];
 }
 
-const MOST_OTHERS = 40;
-
 export function benchmarks(suites: readonly Suite[], benchFolder: string): Written {
   const pages = suites.map((suite) => suitePage(suite));
   return {
@@ -50,6 +48,8 @@ function suitePage(suite: Suite): Written {
     plots.push(...drawn);
     text.push(`### ${title(part)}: how many\n\n${picture(drawn, part)}${rateTable(rows)}`);
   }
+  for (const { part, head, rows } of suite.tables)
+    text.push(`${part === "" ? "" : `### ${title(part)}\n\n`}${markdownTable(head, rows)}`);
   if (suite.aims.length > 0)
     text.push(
       `Aims that were set before: ${suite.aims.map(({ path, value }) => `${path}: ${value}`).join("; ")}.`,
@@ -66,7 +66,7 @@ const title = (part: string): string => part[0]?.toUpperCase() + part.slice(1);
 function others({ others: rows }: Suite): string {
   const table = markdownTable(
     ["also measured", ""],
-    rows.slice(0, MOST_OTHERS).map(({ path, value }) => [path, value]),
+    rows.map(({ path, value }) => [path, value]),
   );
   return `<details><summary>More figures of this suite</summary>\n\n${table}\n\n</details>`;
 }

@@ -21,6 +21,8 @@ import { type Bar, barChart, short } from "./svg.ts";
 
 interface Choice {
   readonly name: string;
+  /** As the suite of elections calls it. */
+  readonly election: string;
   readonly guarantees: Guarantees;
   /** The suite that measured it, which of its libraries it is, and which of several set-ups. */
   readonly suite?: string;
@@ -32,13 +34,33 @@ const OURS = /^holdfast$/;
 const ANY = /./;
 
 const CHOICES: readonly Choice[] = [
-  { name: "local", guarantees: localGuarantees, suite: "local", library: OURS, part: ANY },
-  { name: "redis", guarantees: redisGuarantees, suite: "redis", library: OURS, part: ANY },
-  { name: "redis, Sentinel", guarantees: redisSentinelGuarantees, library: OURS, part: ANY },
-  { name: "redis, Cluster", guarantees: redisClusterGuarantees, library: OURS, part: ANY },
-  { name: "redlock, 5 nodes", guarantees: redlockGuarantees, suite: "redlock", library: OURS, part: ANY },
+  { name: "local", election: "local", guarantees: localGuarantees, suite: "local", library: OURS, part: ANY },
+  { name: "redis", election: "redis", guarantees: redisGuarantees, suite: "redis", library: OURS, part: ANY },
+  {
+    name: "redis, Sentinel",
+    election: "redis-sentinel",
+    guarantees: redisSentinelGuarantees,
+    library: OURS,
+    part: ANY,
+  },
+  {
+    name: "redis, Cluster",
+    election: "redis-cluster",
+    guarantees: redisClusterGuarantees,
+    library: OURS,
+    part: ANY,
+  },
+  {
+    name: "redlock, 5 nodes",
+    election: "redlock",
+    guarantees: redlockGuarantees,
+    suite: "redlock",
+    library: OURS,
+    part: ANY,
+  },
   {
     name: "postgres",
+    election: "postgres",
     guarantees: postgresGuarantees,
     suite: "postgres",
     library: /^holdfast, table$/,
@@ -46,22 +68,39 @@ const CHOICES: readonly Choice[] = [
   },
   {
     name: "postgres, advisory",
+    election: "postgres-advisory",
     guarantees: advisoryGuarantees,
     suite: "postgres",
     library: /^holdfast, advisory$/,
     part: ANY,
   },
-  { name: "mysql", guarantees: mysqlGuarantees, suite: "mysql", library: /^holdfast, table$/, part: ANY },
+  {
+    name: "mysql",
+    election: "mysql",
+    guarantees: mysqlGuarantees,
+    suite: "mysql",
+    library: /^holdfast, table$/,
+    part: ANY,
+  },
   {
     name: "mysql, row mode",
+    election: "mysql-row",
     guarantees: mysqlRowGuarantees,
     suite: "mysql",
     library: /^holdfast, row$/,
     part: ANY,
   },
-  { name: "etcd, 3 nodes", guarantees: etcdGuarantees, suite: "etcd", library: OURS, part: /three/ },
+  {
+    name: "etcd, 3 nodes",
+    election: "etcd",
+    guarantees: etcdGuarantees,
+    suite: "etcd",
+    library: OURS,
+    part: /three/,
+  },
   {
     name: "zookeeper, 3 servers",
+    election: "zookeeper",
     guarantees: zookeeperGuarantees(),
     suite: "zookeeper",
     library: OURS,
@@ -83,6 +122,7 @@ export function measuredTable(suites: readonly Suite[]): string {
       hot === undefined ? "" : short(hot.perSecond.median),
       hot?.longestWaitMs === undefined ? "" : `${short(hot.longestWaitMs)} ms`,
       handOff === undefined ? "" : `${short(handOff.row.p50Ms)} ms`,
+      successor(choice, suites),
       guarantees.fence,
       guarantees.order,
       freeAfter(guarantees),
@@ -96,6 +136,7 @@ export function measuredTable(suites: readonly Suite[]): string {
       "hot key, 1 ms, per second",
       "its longest wait",
       "hand-off between processes, p50",
+      "leader killed, ttl 1 s: the next after",
       "fence",
       "order",
       "a dead holder's key is free after",
@@ -142,6 +183,17 @@ function hotOf(
         part.test(one.part) &&
         library.test(one.library),
     );
+}
+
+/** By the suite of elections: from kill -9 of a leader until another leads. */
+function successor({ election }: Choice, suites: readonly Suite[]): string {
+  for (const { head, rows } of suites.find(({ name }) => name === "elections")?.tables ?? []) {
+    const row = rows.find(([name]) => name === election);
+    const [middle, worst] = ["median ms", "worst ms"].map((name) => row?.[head.indexOf(name)]);
+    if (middle !== undefined && worst !== undefined)
+      return `${short(Number(middle))} ms, at worst ${short(Number(worst))}`;
+  }
+  return "";
 }
 
 function freeAfter({ freeAfterCrashMs }: Guarantees): string {

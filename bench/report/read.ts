@@ -33,6 +33,13 @@ export interface Other {
   readonly value: string;
 }
 
+/** A record per library or store, whatever it measured. */
+export interface Table {
+  readonly part: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
 export interface Suite {
   readonly name: string;
   readonly measured: string;
@@ -44,6 +51,7 @@ export interface Suite {
   readonly throughput: readonly Throughput[];
   readonly others: readonly Other[];
   readonly aims: readonly Other[];
+  readonly tables: readonly Table[];
 }
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
@@ -82,6 +90,7 @@ export function readSuite(name: string, file: Fields): Suite {
     throughput: found.throughput,
     others: found.others,
     aims: found.aims,
+    tables: found.tables,
   };
 }
 
@@ -90,9 +99,10 @@ class Finder {
   readonly throughput: Throughput[] = [];
   readonly others: Other[] = [];
   readonly aims: Other[] = [];
+  readonly tables: Table[] = [];
 
   visit(path: readonly string[], value: Json): void {
-    if (Array.isArray(value)) return (value as readonly Json[]).forEach((one) => this.visit(path, one));
+    if (Array.isArray(value)) return this.#list(path, value as readonly Json[]);
     if (value === null || typeof value !== "object")
       return this.#leaf(path, value as string | number | boolean | null);
     const fields = value as Fields;
@@ -100,6 +110,14 @@ class Finder {
     if ("p50Ms" in fields || "p50Us" in fields) return this.#time(path, fields);
     if (ALONE.test(path.join(" ")) && this.#several(path, fields)) return;
     for (const [key, one] of Object.entries(fields)) this.visit([...path, key], one);
+  }
+
+  #list(path: readonly string[], list: readonly Json[]): void {
+    if (list.every((one) => one === null || typeof one !== "object")) {
+      if (path.at(-1) === "aims") list.forEach((one) => this.visit(path, one));
+      else this.others.push({ path: part(path), value: list.join(", ") });
+    } else if (list.every(isRecord)) this.tables.push(tableOf(path, list as readonly Fields[]));
+    else list.forEach((one) => this.visit(path, one));
   }
 
   #leaf(path: readonly string[], value: string | number | boolean | null): void {
@@ -200,6 +218,32 @@ class Finder {
 /** What is beside our own figures and has no name of its own belongs to the part. */
 const deeper = (at: readonly string[], library: string): readonly string[] =>
   library === "holdfast" ? at : [...at, library];
+
+const NAMES = ["library", "store"] as const;
+
+/** Named, and neither a rate nor a time: those have columns of their own. */
+function isRecord(value: Json): boolean {
+  if (value === null || typeof value !== "object") return false;
+  const known = ["sectionsPerSecond", "cyclesPerSecond", "p50Ms", "p50Us"].some((name) => name in value);
+  return !known && NAMES.some((name) => name in value);
+}
+
+function tableOf(path: readonly string[], records: readonly Fields[]): Table {
+  const flat = records.map((record) => new Map(leaves([], record)));
+  const head = [...new Set(flat.flatMap((record) => [...record.keys()]))];
+  const rows = flat.map((record) => head.map((name) => record.get(name) ?? ""));
+  return {
+    part: part(path.filter((step) => step !== "figures")),
+    head: head.map((name) => (name === "library" || name === "store" ? "" : name)),
+    rows,
+  };
+}
+
+function leaves(path: readonly string[], value: Json): [string, string][] {
+  if (value === null || typeof value !== "object" || Array.isArray(value))
+    return [[part(path), value === null ? "none" : text(value)]];
+  return Object.entries(value as Fields).flatMap(([name, one]) => leaves([...path, name], one));
+}
 
 /** Who it was: by its field, or by the name that it was written under. */
 function named(path: readonly string[], fields: Fields): { library: string; at: readonly string[] } {

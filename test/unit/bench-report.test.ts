@@ -87,6 +87,27 @@ test("figures by name: pairs in one object, microseconds in a map, a record per 
   ]);
 });
 
+test("a record per library is a table, numbers in a row stay in one, and nothing is left out", () => {
+  const suite = readSuite("losses", {
+    figures: [
+      { library: "holdfast", frozen: { toldAfterMs: 5 }, ok: true },
+      { library: "peer", frozen: { toldAfterMs: null } },
+    ],
+    ring: { all: [1, 2, 3] },
+  });
+  expect(suite.tables).toEqual([
+    {
+      part: "",
+      head: ["", "frozen, told after ms", "ok"],
+      rows: [
+        ["holdfast", "5", "true"],
+        ["peer", "none", ""],
+      ],
+    },
+  ]);
+  expect(suite.others).toEqual([{ path: "ring, all", value: "1, 2, 3" }]);
+});
+
 test("bars that are far apart are drawn by orders of magnitude, and names are escaped", () => {
   const bars = [
     { name: "a<b", value: 10, kind: "peer" as const },
