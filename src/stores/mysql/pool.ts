@@ -2,6 +2,7 @@
 // look for the primary again. A statement that nobody waits for any more is left to end by itself, and its connection is used
 // again then: a server that is merely slow must not have to make new connections as well.
 
+import { setMaxListeners } from "node:events";
 import type { System } from "../../core/system.ts";
 import type { Patience } from "../shared/table.ts";
 import { codeOf, READ_ONLY } from "./errors.ts";
@@ -60,6 +61,8 @@ export class Pool {
 
   /** Several statements on one connection. It must leave no transaction open; if it cannot know, it ends the connection. */
   async use<T>(work: (connection: SqlConnection) => Promise<T>, patience: Patience): Promise<T> {
+    // A step that looks again, and a renewal of many leases, are many statements under one signal.
+    setMaxListeners(0, patience.signal);
     const connection = await this.#take(patience);
     if (patience.signal.aborted) {
       this.#give(connection);

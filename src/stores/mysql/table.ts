@@ -2,7 +2,6 @@
 // only a change of several rows is several statements, on a connection that is thrown away if it does not end well.
 // Every statement that changes a row also asks whether its server is still the primary.
 
-import { setMaxListeners } from "node:events";
 import { StoreUnavailableError } from "../../core/errors.ts";
 import type { Finding, TransactionDesk } from "../../core/store.ts";
 import type {
@@ -119,8 +118,6 @@ export class MysqlTable implements Table {
 
   async extend(items: readonly Extension[], patience: Patience): Promise<readonly boolean[]> {
     const { server } = (await this.#pool.primary()).facts;
-    // Many statements under one signal.
-    setMaxListeners(0, patience.signal);
     return Promise.all(
       items.map(async ({ name, id, lastsMs, used, label }) => {
         const values = [used, label, toUs(lastsMs), name.digest, id, server];
