@@ -1,4 +1,5 @@
-// @verrou/core on a SQL database, with its defaults: it polls every 250 ms.
+// @verrou/core on a SQL database, with its defaults: it polls every 250 ms. On MariaDB its statements now and then are the victim of a
+// deadlock, which it passes on to its caller: here the caller tries again.
 
 export interface OpenVerrou {
   using(key: string, run: () => Promise<void>): Promise<void>;
@@ -18,13 +19,24 @@ export async function verrouOn(client: "pg" | "mysql2", url: string): Promise<Op
   return {
     async using(key, run) {
       const lock = made.createLock(key, TTL_MS);
-      await lock.acquire({ retry: { attempts: Number.POSITIVE_INFINITY } });
+      await again(() => lock.acquire({ retry: { attempts: Number.POSITIVE_INFINITY } }));
       try {
         await run();
       } finally {
-        await lock.release();
+        await again(() => lock.release());
       }
     },
     close: () => connection.destroy(),
   };
+}
+
+async function again(call: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await call();
+      return;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "ER_LOCK_DEADLOCK") throw error;
+    }
+  }
 }
