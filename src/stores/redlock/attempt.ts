@@ -44,7 +44,8 @@ export interface AttemptDeps {
   readonly fleet: Fleet;
   readonly proposals: Proposals;
   readonly system: System;
-  propose(node: Node, request: Request, standing: Standing, fence: number, io: Io): Promise<NodeAnswer>;
+  /** Gives the way to put one proposal to a node. */
+  proposal(request: Request, standing: Standing, fence: number, io: Io): (node: Node) => Promise<NodeAnswer>;
   /** Takes a proposal back: on one node, or on all. */
   undo(request: Request, standing: Standing, fence: number, node?: Node): void;
 }
@@ -100,7 +101,7 @@ async function propose(
   const { fence } = proposal;
   const { votes } = await deps.fleet.ask<NodeAnswer, boolean>(
     {
-      ask: (node) => deps.propose(node, request, standing, fence, io),
+      ask: deps.proposal(request, standing, fence, io),
       decide(now) {
         const [yes, open] = [is(now, "granted"), pending(now)];
         if (yes >= majority) return true;

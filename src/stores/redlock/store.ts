@@ -22,7 +22,9 @@ import type {
 import { type Patience, type Reply, textOf } from "../redis/port.ts";
 import { Names } from "../redis/names.ts";
 import { attempt, type AttemptDeps, type Cookie, type Standing } from "./attempt.ts";
+import { BallotItems } from "./ballot-items.ts";
 import { findings } from "./check.ts";
+import { Desk } from "./desk.ts";
 import { closedError, quorumError, refuseLong } from "./errors.ts";
 import { count, Fleet } from "./fleet.ts";
 import { CLAIM_MS, redlockGuarantees } from "./guarantees.ts";
@@ -60,6 +62,8 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly #proposals: Proposals;
   readonly #settings: RedlockSettings;
   readonly #attempts: AttemptDeps;
+  readonly #items = new BallotItems();
+  readonly #desks: ReadonlyMap<Node, Desk>;
   /** What every script begins with. */
   readonly #head: readonly string[];
   #closed = false;
@@ -80,13 +84,14 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       fresh: env.allow.includes("fresh-nodes"),
       system,
     });
+    this.#desks = new Map(nodes.map((node) => [node, new Desk(node, this.#markerKey, this.#head)]));
     this.#listener = new Listener(nodes, this.#names.channels + proc);
     this.#proposals = new Proposals(system);
     this.#attempts = {
       fleet: this.fleet,
       proposals: this.#proposals,
       system,
-      propose: (node, request, standing, fence, io) => this.#propose(node, request, standing, fence, io),
+      proposal: (request, standing, fence, io) => this.#proposal(request, standing, fence, io),
       undo: (request, standing, fence, node) => this.#undo(request, standing, fence, node),
     };
   }
@@ -193,13 +198,19 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   /** Ends the id on all nodes, whatever they answered before. */
   async #end(request: Request, used: string, doing: string, io: Io): Promise<boolean> {
+    const key = this.#key(request);
     const turn = this.#standings.end(request);
-    const args = [request.id, String(turn), used, this.#standings.oldestOpen(request)];
-    return (await this.#tally("end", this.#key(request), args, doing, io)) === "1";
+    const item = this.#items.end(request, turn, used, this.#standings.oldestOpen(request));
+    const record = this.#names.record(key);
+    return (
+      (await tally(this.fleet, doing, key, io, async (node) =>
+        textOf(await this.#desk(node).ask(record, item, io)),
+      )) === "1"
+    );
   }
 
   async #tally(
-    name: "end" | "note" | "revoke",
+    name: "note" | "revoke",
     key: string,
     args: readonly string[],
     doing: string,
@@ -225,19 +236,21 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     return votes;
   }
 
-  async #propose(
-    node: Node,
+  #proposal(
     request: Request,
     standing: Standing,
     fence: number,
     io: Io,
-  ): Promise<NodeAnswer> {
-    const { id, ttlMs, graceMs, keepMs, label, actor, queue } = request;
-    const args = [
-      ...[id, String(standing.turn), String(fence), String(ttlMs), String(graceMs), String(keepMs)],
-      ...[label, actor, queue ? "1" : "0", String(standing.birth), this.#standings.oldestOpen(request)],
-    ];
-    return readAttempt(await this.#vote(node, "attempt", request.keys, args, io));
+  ): (node: Node) => Promise<NodeAnswer> {
+    const record = this.#names.record(request.keys[0] as string);
+    const item = this.#items.proposal(request, standing, fence, this.#standings.oldestOpen(request));
+    const put = async (node: Node): Promise<NodeAnswer> =>
+      readAttempt(await this.#desk(node).ask(record, item, io));
+    return async (node) => {
+      const answer = await put(node);
+      if (answer.kind !== "out" || !(await this.membership.mend(node, answer))) return answer;
+      return put(node);
+    };
   }
 
   /** Not waited for: whoever asks next comes after it on the same connection. */
@@ -245,19 +258,22 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     // What is closed has ended everything, and its connections are gone.
     if (this.#closed) return;
     const { id, label, queue } = request;
-    const args = queue
-      ? [id, String(standing.turn), String(fence), label, "1", String(standing.birth)]
-      : [id, String(standing.turn), String(fence), this.#standings.oldestOpen(request)];
-    for (const one of node === undefined ? this.fleet.nodes : [node]) {
-      one
-        .script(
-          queue ? "withdraw" : "end",
-          [this.#names.record(request.keys[0] as string)],
-          [...this.#head, ...args],
-          FOREVER,
-        )
-        .catch(() => {});
-    }
+    const { turn, birth } = standing;
+    const record = this.#names.record(request.keys[0] as string);
+    const undone = queue
+      ? (one: Node): Promise<Reply> => {
+          const args = [id, String(turn), String(fence), label, "1", String(birth)];
+          return one.script("withdraw", [record], [...this.#head, ...args], FOREVER);
+        }
+      : (one: Node): Promise<Reply> => {
+          const item = this.#items.end(request, turn, String(fence), this.#standings.oldestOpen(request));
+          return this.#desk(one).ask(record, item, FOREVER);
+        };
+    for (const one of node === undefined ? this.fleet.nodes : [node]) undone(one).catch(() => {});
+  }
+
+  #desk(node: Node): Desk {
+    return this.#desks.get(node) as Desk;
   }
 
   /** A node that says that it may not vote is helped, and asked once more if it then may. */

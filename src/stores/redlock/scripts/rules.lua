@@ -57,6 +57,7 @@ end
 
 local function tell()
   for _, wake in ipairs(wakes) do redis.call('PUBLISH', channels .. wake.proc, wake.text) end
+  wakes = {}
 end
 
 local function place(it, id)
