@@ -1,6 +1,7 @@
 // How a key is won. The client proposes a fence to all nodes at once; a node accepts only a larger one than all it has accepted.
 //
-// 1. Propose T to all nodes. A majority that accepts this very T: granted.
+// 1. Propose T to all nodes. A majority that accepts this very T: granted. The first time a majority is asked before the others:
+//    if all of them accept, the others hear of it a moment later, and never if it has been released by then.
 // 2. Refused because others have got further: propose a larger T to *all* nodes, and count only acceptances of that one. What
 //    was accepted of the lower one is worth nothing.
 // 3. Else the proposal is taken back on *all* nodes, also on those that were silent, and the answer says why.
@@ -12,6 +13,7 @@ import { quorumError } from "./errors.ts";
 import { count, type Fleet, pending } from "./fleet.ts";
 import { CLAIM_MS, POLL_MS } from "./guarantees.ts";
 import type { Node } from "./node.ts";
+import type { Polling } from "./polling.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Vote } from "./quorum.ts";
 import { answerWords, type Held, type NodeAnswer } from "./words.ts";
@@ -21,6 +23,8 @@ const MOST_PROPOSALS = 4;
 /** After a vote that was split between several who asked at once, they ask again at different moments. */
 const SPLIT_MS = 40;
 const SOONEST_MS = 5;
+/** A node that is asked first and needs longer than this is left for the others. */
+const HEDGE_MS = 10;
 
 export interface Cookie {
   /** The fence as it was proposed. */
@@ -38,16 +42,15 @@ export interface Standing {
   used: number;
   /** How many calls have asked for it. Only the last one may count or take back anything. */
   calls: number;
+  /** Nodes that were not asked, because a majority had granted it before. */
+  spared: readonly Node[];
 }
 
 export interface AttemptDeps {
   readonly fleet: Fleet;
   readonly proposals: Proposals;
   readonly system: System;
-  /** Gives the way to put one proposal to a node. */
-  proposal(request: Request, standing: Standing, fence: number, io: Io): (node: Node) => Promise<NodeAnswer>;
-  /** Takes a proposal back: on one node, or on all. */
-  undo(request: Request, standing: Standing, fence: number, node?: Node): void;
+  readonly polling: Polling;
 }
 
 type Votes = readonly Vote<NodeAnswer>[];
@@ -58,7 +61,7 @@ export async function attempt(
   standing: Standing,
   io: Io,
 ): Promise<AttemptAnswer<Cookie>> {
-  const { fleet, proposals } = deps;
+  const { fleet, polling, proposals } = deps;
   standing.calls += 1;
   const call = standing.calls;
   const refuseOld = (): void => {
@@ -70,12 +73,12 @@ export async function attempt(
   for (let tries = 1; ; tries += 1) {
     standing.proposed = fence;
     const proposal = { fence, takenBack: false };
-    const votes = await propose(deps, request, standing, proposal, io);
+    const votes = await propose(deps, request, standing, proposal, tries, io);
     refuseOld();
     if (is(votes, "granted") >= fleet.majority) return granted(request, standing, fence);
     if (is(votes, "ended") > 0) {
       proposal.takenBack = true;
-      deps.undo(request, standing, fence);
+      polling.undo(request, standing, fence, fleet.nodes);
       return { ended: true };
     }
     const next = again(deps, votes, standing);
@@ -85,7 +88,7 @@ export async function attempt(
     }
     standing.proposed = null;
     proposal.takenBack = true;
-    deps.undo(request, standing, fence);
+    polling.undo(request, standing, fence, fleet.nodes);
     return refused(deps, request, votes);
   }
 }
@@ -95,13 +98,22 @@ async function propose(
   request: Request,
   standing: Standing,
   proposal: { readonly fence: number; readonly takenBack: boolean },
+  tries: number,
   io: Io,
 ): Promise<Votes> {
-  const { majority } = deps.fleet;
+  const { fleet, polling } = deps;
+  const { majority, nodes } = fleet;
   const { fence } = proposal;
-  const { votes } = await deps.fleet.ask<NodeAnswer, boolean>(
+  const put = polling.proposal(request, standing, fence, io);
+  // Whoever has asked before may be waited for on any node, and a key that is kept has to be on all of them.
+  const quick = tries === 1 && request.seq === 1 && request.keepMs === 0;
+  const first = quick ? fleet.likely(request.keys[0] as string) : null;
+  const call = standing.calls;
+  standing.spared = [];
+  const { votes, whole } = await fleet.ask<NodeAnswer, boolean>(
     {
-      ask: deps.proposal(request, standing, fence, io),
+      ask: put,
+      vanguard: first === null ? undefined : { nodes: first, patienceMs: HEDGE_MS, agrees },
       decide(now) {
         const [yes, open] = [is(now, "granted"), pending(now)];
         if (yes >= majority) return true;
@@ -113,12 +125,20 @@ async function propose(
       patienceMs: patienceMs(deps, io),
       // A grant that comes after its proposal was taken back is undone: the withdrawal may have overtaken it.
       late(node, answer) {
-        if (answer.kind === "granted" && proposal.takenBack) deps.undo(request, standing, fence, node);
+        if (answer.kind === "granted" && proposal.takenBack) polling.undo(request, standing, fence, [node]);
       },
     },
     io,
   );
+  if (!whole && standing.calls === call) {
+    standing.spared = nodes.filter((node) => first?.has(node) === false);
+    polling.join(standing, put);
+  }
   return votes;
+}
+
+function agrees({ kind }: NodeAnswer): boolean {
+  return kind === "granted";
 }
 
 /** A proposal may be followed by another one. */

@@ -5,7 +5,7 @@ import type { Io } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { quorumError, reasonOf } from "./errors.ts";
 import type { Node } from "./node.ts";
-import { ballot, majorityOf, type Outcome, type Vote } from "./quorum.ts";
+import { ballot, majorityOf, type Outcome, type Vanguard, type Vote } from "./quorum.ts";
 
 /** A node may use up so much of a call: the rest is for telling why it failed. */
 const CALL_SHARE = 0.85;
@@ -19,6 +19,7 @@ export interface Asking<A, D> {
   readonly nodes?: readonly Node[];
   /** Default: what a call and the options allow. */
   readonly patienceMs?: number;
+  readonly vanguard?: Vanguard<Node, A> | undefined;
 }
 
 export class Fleet {
@@ -65,7 +66,19 @@ export class Fleet {
       late: (node, answer) => asking.late?.(node, answer),
       patienceMs: asking.patienceMs ?? this.patienceMs(io),
       later: this.#later,
+      vanguard: asking.vanguard,
     });
+  }
+
+  /** A majority that is likely to answer: the same for a key in every process, so that rivals meet on the first node. */
+  likely(key: string): ReadonlySet<Node> | null {
+    const { nodes, majority } = this;
+    const chosen = new Set<Node>();
+    for (let at = 0, from = hash(key); at < nodes.length && chosen.size < majority; at += 1) {
+      const node = nodes[(from + at) % nodes.length] as Node;
+      if (!node.doubted && !node.slow) chosen.add(node);
+    }
+    return chosen.size === majority && majority < nodes.length ? chosen : null;
   }
 
   /** How long one node may take within a call. */
@@ -89,6 +102,13 @@ export class Fleet {
   async close(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.close()));
   }
+}
+
+/** Any number will do; it only spreads keys over nodes. */
+function hash(key: string): number {
+  let sum = 0;
+  for (let at = 0; at < key.length; at += 1) sum = (sum * 31 + key.charCodeAt(at)) % 1_000_003;
+  return sum;
 }
 
 /** How many votes are answers that fit. */

@@ -15,6 +15,7 @@ export class Node implements Voter {
   /** "node 3" and its address, for people. */
   readonly name: string;
   doubted = false;
+  slow = false;
   /** The run id under which its marker was last seen. */
   run = "";
   /** Every write is on its disk before it is acknowledged. */

@@ -1,7 +1,8 @@
 // One ballot: ask all nodes at once, listen until the vote is decided either way, and no longer. It does not know its cargo:
 // what is asked, what counts and what is decided come from outside, and so does time.
 //
-// 1. All nodes are asked in the same moment.
+// 1. All nodes are asked in the same moment; or a majority of them first, and the others as soon as one of these does not agree
+//    or lets the others wait.
 // 2. After each answer `decide` looks at all votes. The first answer that it gives ends the ballot.
 // 3. A node that has not answered when the patience is over is silent. One that is doubted, because it was silent the last
 //    time, is not waited for when the others are a majority; whatever it says in time still counts.
@@ -17,6 +18,8 @@ export type Vote<A> =
 export interface Voter {
   /** It was silent the last time. */
   doubted: boolean;
+  /** It has let others wait, and has not answered since. It is waited for as the others are, but not asked first. */
+  slow: boolean;
 }
 
 export interface Ballot<N extends Voter, A, D> {
@@ -27,11 +30,23 @@ export interface Ballot<N extends Voter, A, D> {
   /** Runs something after so many ms; returns its cancellation. */
   later(ms: number, fn: () => void): () => void;
   late?(node: N, answer: A): void;
+  /** Who is asked first. Absent: all are. */
+  readonly vanguard?: Vanguard<N, A> | undefined;
+}
+
+export interface Vanguard<N, A> {
+  readonly nodes: ReadonlySet<N>;
+  /** After so long without a decision the others are asked too, and whoever is missing is slow. */
+  readonly patienceMs: number;
+  /** Whether this answer leaves hope that the others need not be asked. */
+  agrees(answer: A): boolean;
 }
 
 export interface Outcome<A, D> {
   readonly decision: D | null;
   readonly votes: readonly Vote<A>[];
+  /** Everybody was asked, not the vanguard alone. */
+  readonly whole: boolean;
 }
 
 const PENDING: Vote<never> = { state: "pending" };
@@ -46,13 +61,15 @@ export function ballot<N extends Voter, A, D>(
   rules: Ballot<N, A, D>,
 ): Promise<Outcome<A, D>> {
   return new Promise((resolve) => {
+    const { vanguard, patienceMs } = rules;
     const votes: Vote<A>[] = nodes.map(() => PENDING);
     let open = true;
+    let whole = vanguard === undefined;
     let cancel = (): void => {};
     const end = (decision: D | null): void => {
       open = false;
       cancel();
-      resolve({ decision, votes });
+      resolve({ decision, votes, whole });
     };
     const hush = (): void => {
       nodes.forEach((node, at) => {
@@ -64,6 +81,7 @@ export function ballot<N extends Voter, A, D>(
     };
     const heard = (node: N, at: number, vote: Vote<A>): void => {
       node.doubted = false;
+      node.slow = false;
       if (!open) {
         if (vote.state === "answered") rules.late?.(node, vote.answer);
         return;
@@ -71,16 +89,42 @@ export function ballot<N extends Voter, A, D>(
       votes[at] = vote;
       const decision = rules.decide(votes);
       if (decision !== null) end(decision);
-      else if (!worthWaiting(nodes, votes)) hush();
+      else if (whole) {
+        if (!worthWaiting(nodes, votes)) hush();
+      } else if (vote.state !== "answered" || vanguard?.agrees(vote.answer) !== true) askOthers();
     };
-    nodes.forEach((node, at) => {
+    const ask = (node: N, at: number): void => {
       rules.ask(node).then(
         (answer) => heard(node, at, { state: "answered", answer }),
         (error: unknown) => heard(node, at, { state: "failed", error }),
       );
+    };
+    const askOthers = (): void => {
+      whole = true;
+      nodes.forEach((node, at) => {
+        if (vanguard?.nodes.has(node) === false) ask(node, at);
+      });
+    };
+    const wait = (ms: number): void => {
+      cancel = rules.later(ms, () => {
+        if (open) hush();
+      });
+    };
+    nodes.forEach((node, at) => {
+      if (vanguard?.nodes.has(node) !== false) ask(node, at);
     });
-    cancel = rules.later(rules.patienceMs, () => {
-      if (open) hush();
+    if (vanguard === undefined) {
+      wait(patienceMs);
+      return;
+    }
+    const firstMs = Math.min(vanguard.patienceMs, patienceMs / 2);
+    cancel = rules.later(firstMs, () => {
+      if (!open) return;
+      nodes.forEach((node, at) => {
+        if (votes[at] === PENDING && vanguard.nodes.has(node)) node.slow = true;
+      });
+      wait(patienceMs - firstMs);
+      if (!whole) askOthers();
     });
   });
 }

@@ -4,6 +4,7 @@
 import type { Request } from "../../core/store.ts";
 import { Turns } from "../shared/turns.ts";
 import type { Standing } from "./attempt.ts";
+import type { Node } from "./node.ts";
 
 export class Standings {
   readonly #turns = new Turns();
@@ -15,20 +16,22 @@ export class Standings {
     if (known !== undefined) return known;
     const turn = this.#turns.number(request);
     if (turn === null) return null;
-    const standing: Standing = { turn, birth: birth(), proposed: null, used: 0, calls: 0 };
+    const standing: Standing = { turn, birth: birth(), proposed: null, used: 0, calls: 0, spared: [] };
     this.#byId.set(request.id, standing);
     return standing;
   }
 
-  /** It has ended, whether the nodes know it already or not. Gives its number. */
-  end(request: Request): number {
+  /** It has ended, whether the nodes know it already or not. Gives its number, and the nodes that never heard of it. */
+  end(request: Request): { readonly turn: number; readonly spared: readonly Node[] } {
     const standing = this.#byId.get(request.id);
+    const spared = standing?.spared ?? [];
     if (standing !== undefined) {
       standing.proposed = null;
       standing.calls += 1;
+      standing.spared = [];
     }
     this.#byId.delete(request.id);
-    return this.#turns.end(request);
+    return { turn: this.#turns.end(request), spared };
   }
 
   /** The oldest number of this key that is open beside this request's own. */

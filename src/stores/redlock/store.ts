@@ -21,10 +21,8 @@ import type {
 } from "../../core/store.ts";
 import { type Patience, type Reply, textOf } from "../redis/port.ts";
 import { Names } from "../redis/names.ts";
-import { attempt, type AttemptDeps, type Cookie, type Standing } from "./attempt.ts";
-import { BallotItems } from "./ballot-items.ts";
+import { attempt, type AttemptDeps, type Cookie } from "./attempt.ts";
 import { findings } from "./check.ts";
-import { Desk } from "./desk.ts";
 import { closedError, quorumError, refuseLong } from "./errors.ts";
 import { count, Fleet } from "./fleet.ts";
 import { CLAIM_MS, redlockGuarantees } from "./guarantees.ts";
@@ -34,17 +32,17 @@ import { Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
 import { owned } from "./ownership.ts";
 import { Proposals } from "./proposals.ts";
+import { Polling } from "./polling.ts";
 import type { Vote } from "./quorum.ts";
 import { renewed } from "./renewals.ts";
 import type { ScriptName } from "./scripts.generated.ts";
 import { Standings } from "./standings.ts";
 import { tally } from "./tally.ts";
 import { lockInfo } from "./views.ts";
-import { type Look, type NodeAnswer, readAttempt, readLook, readOut } from "./words.ts";
+import { type Look, readLook, readOut } from "./words.ts";
 
 /** Enough to tell a handful of processes from each other. */
 const PROC_LENGTH = 16;
-const FOREVER: Patience = { signal: new AbortController().signal };
 
 export interface RedlockSettings {
   readonly maxTtlMs: number;
@@ -62,8 +60,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly #proposals: Proposals;
   readonly #settings: RedlockSettings;
   readonly #attempts: AttemptDeps;
-  readonly #items = new BallotItems();
-  readonly #desks: ReadonlyMap<Node, Desk>;
+  readonly #polling: Polling;
   /** What every script begins with. */
   readonly #head: readonly string[];
   #closed = false;
@@ -84,16 +81,18 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       fresh: env.allow.includes("fresh-nodes"),
       system,
     });
-    this.#desks = new Map(nodes.map((node) => [node, new Desk(node, this.#markerKey, this.#head)]));
     this.#listener = new Listener(nodes, this.#names.channels + proc);
     this.#proposals = new Proposals(system);
-    this.#attempts = {
-      fleet: this.fleet,
-      proposals: this.#proposals,
+    this.#polling = new Polling(nodes, {
+      names: this.#names,
+      markerKey: this.#markerKey,
+      head: this.#head,
+      standings: this.#standings,
+      membership: this.membership,
       system,
-      proposal: (request, standing, fence, io) => this.#proposal(request, standing, fence, io),
-      undo: (request, standing, fence, node) => this.#undo(request, standing, fence, node),
-    };
+    });
+    const { fleet } = this;
+    this.#attempts = { fleet, proposals: this.#proposals, system, polling: this.#polling };
   }
 
   /** Resolves when a majority can be heard. */
@@ -192,21 +191,15 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#polling.close();
     await this.#listener.close();
     await this.fleet.close();
   }
 
-  /** Ends the id on all nodes, whatever they answered before. */
+  /** Ends the id on all nodes that may have heard of it, whatever they answered. */
   async #end(request: Request, used: string, doing: string, io: Io): Promise<boolean> {
     const key = this.#key(request);
-    const turn = this.#standings.end(request);
-    const item = this.#items.end(request, turn, used, this.#standings.oldestOpen(request));
-    const record = this.#names.record(key);
-    return (
-      (await tally(this.fleet, doing, key, io, async (node) =>
-        textOf(await this.#desk(node).ask(record, item, io)),
-      )) === "1"
-    );
+    return (await tally(this.fleet, doing, key, io, this.#polling.ending(request, used, io))) === "1";
   }
 
   async #tally(
@@ -234,46 +227,6 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       io,
     );
     return votes;
-  }
-
-  #proposal(
-    request: Request,
-    standing: Standing,
-    fence: number,
-    io: Io,
-  ): (node: Node) => Promise<NodeAnswer> {
-    const record = this.#names.record(request.keys[0] as string);
-    const item = this.#items.proposal(request, standing, fence, this.#standings.oldestOpen(request));
-    const put = async (node: Node): Promise<NodeAnswer> =>
-      readAttempt(await this.#desk(node).ask(record, item, io));
-    return async (node) => {
-      const answer = await put(node);
-      if (answer.kind !== "out" || !(await this.membership.mend(node, answer))) return answer;
-      return put(node);
-    };
-  }
-
-  /** Not waited for: whoever asks next comes after it on the same connection. */
-  #undo(request: Request, standing: Standing, fence: number, node?: Node): void {
-    // What is closed has ended everything, and its connections are gone.
-    if (this.#closed) return;
-    const { id, label, queue } = request;
-    const { turn, birth } = standing;
-    const record = this.#names.record(request.keys[0] as string);
-    const undone = queue
-      ? (one: Node): Promise<Reply> => {
-          const args = [id, String(turn), String(fence), label, "1", String(birth)];
-          return one.script("withdraw", [record], [...this.#head, ...args], FOREVER);
-        }
-      : (one: Node): Promise<Reply> => {
-          const item = this.#items.end(request, turn, String(fence), this.#standings.oldestOpen(request));
-          return this.#desk(one).ask(record, item, FOREVER);
-        };
-    for (const one of node === undefined ? this.fleet.nodes : [node]) undone(one).catch(() => {});
-  }
-
-  #desk(node: Node): Desk {
-    return this.#desks.get(node) as Desk;
   }
 
   /** A node that says that it may not vote is helped, and asked once more if it then may. */
