@@ -1,7 +1,7 @@
 // How a key is won. The client proposes a fence to all nodes at once; a node accepts only a larger one than all it has accepted.
 //
 // 1. Propose T to all nodes. A majority that accepts this very T: granted. The first time a majority is asked before the others:
-//    if all of them accept, the others hear of it a moment later, and never if it has been released by then.
+//    if all of them accept, the others hear of it next, and never if it has been released by then.
 // 2. Refused because others have got further: propose a larger T to *all* nodes, and count only acceptances of that one. What
 //    was accepted of the lower one is worth nothing.
 // 3. Else the proposal is taken back on *all* nodes, also on those that were silent, and the answer says why.

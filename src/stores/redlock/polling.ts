@@ -2,13 +2,11 @@
 // of the event loop.
 
 import type { Io, Request } from "../../core/store.ts";
-import type { System } from "../../core/system.ts";
 import type { Names } from "../redis/names.ts";
 import { type Patience, type Reply, textOf } from "../redis/port.ts";
 import type { Standing } from "./attempt.ts";
 import { BallotItems } from "./ballot-items.ts";
 import { Desk } from "./desk.ts";
-import { Joins } from "./joins.ts";
 import type { Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
 import type { Standings } from "./standings.ts";
@@ -23,20 +21,17 @@ export interface PollingDeps {
   readonly head: readonly string[];
   readonly standings: Standings;
   readonly membership: Membership;
-  readonly system: System;
 }
 
 export class Polling {
   readonly #deps: PollingDeps;
   readonly #desks: ReadonlyMap<Node, Desk>;
   readonly #items = new BallotItems();
-  readonly #joins: Joins;
   #closed = false;
 
   constructor(nodes: readonly Node[], deps: PollingDeps) {
     this.#deps = deps;
     this.#desks = new Map(nodes.map((node) => [node, new Desk(node, deps.markerKey, deps.head)]));
-    this.#joins = new Joins(deps.system);
   }
 
   /** Gives the way to put one proposal to a node. A node that says that it may not vote is helped, and asked once more if it then may. */
@@ -53,9 +48,18 @@ export class Polling {
     };
   }
 
-  /** Puts a proposal that was granted to those who were spared, in a moment, unless it has ended by then. */
+  /**
+   * Puts a proposal that was granted to those who were spared, so that the lease survives the loss of a node that granted it. At the
+   * end of this turn of the loop: a lease that only touched something is over by then, and costs them nothing.
+   */
   join(standing: Standing, put: (node: Node) => Promise<NodeAnswer>): void {
-    this.#joins.add(standing, put);
+    process.nextTick(() => {
+      const { spared } = standing;
+      standing.spared = [];
+      if (this.#closed) return;
+      // Whether they accept is theirs to say: the majority stands.
+      for (const node of spared) put(node).catch(() => {});
+    });
   }
 
   /** The request has ended. Gives the way to tell a node, which says "1" if it held the key. */
@@ -90,7 +94,6 @@ export class Polling {
 
   close(): void {
     this.#closed = true;
-    this.#joins.close();
   }
 
   #desk(node: Node): Desk {

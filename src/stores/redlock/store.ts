@@ -89,7 +89,6 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       head: this.#head,
       standings: this.#standings,
       membership: this.membership,
-      system,
     });
     const { fleet } = this;
     this.#attempts = { fleet, proposals: this.#proposals, system, polling: this.#polling };
