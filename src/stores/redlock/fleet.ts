@@ -10,6 +10,8 @@ import { ballot, majorityOf, type Outcome, type Vanguard, type Vote } from "./qu
 /** A node may use up so much of a call: the rest is for telling why it failed. */
 const CALL_SHARE = 0.85;
 const OPEN_MS = 4_500;
+/** All nodes are asked at least so often while anybody asks: one that was restarted is taken in again by being asked. */
+const ALL_EVERY_MS = 100;
 
 export interface Asking<A, D> {
   ask(node: Node): Promise<A>;
@@ -27,11 +29,14 @@ export class Fleet {
   readonly majority: number;
   readonly #later: (ms: number, fn: () => void) => () => void;
   readonly #nodeTimeoutMs: number;
+  readonly #system: System;
+  #allAskedMs = Number.NEGATIVE_INFINITY;
 
   constructor(nodes: readonly Node[], system: System, nodeTimeoutMs: number) {
     this.nodes = nodes;
     this.majority = majorityOf(nodes.length);
     this.#nodeTimeoutMs = nodeTimeoutMs;
+    this.#system = system;
     this.#later = (ms, fn) => system.after(ms, fn, "background");
   }
 
@@ -70,9 +75,17 @@ export class Fleet {
     });
   }
 
-  /** A majority that is likely to answer: the same for a key in every process, so that rivals meet on the first node. */
+  /**
+   * A majority that is likely to answer: the same for a key in every process, so that rivals meet on the first node. null where all
+   * are to be asked.
+   */
   likely(key: string): ReadonlySet<Node> | null {
     const { nodes, majority } = this;
+    const nowMs = this.#system.monoMs();
+    if (nowMs - this.#allAskedMs >= ALL_EVERY_MS) {
+      this.#allAskedMs = nowMs;
+      return null;
+    }
     const chosen = new Set<Node>();
     for (let at = 0, from = hash(key); at < nodes.length && chosen.size < majority; at += 1) {
       const node = nodes[(from + at) % nodes.length] as Node;
