@@ -229,3 +229,35 @@ describe("several who ask at once", () => {
     expect(performance.now() - since).toBeLessThan(20_000);
   });
 });
+
+describe("what one turn of the loop asks together", () => {
+  it("a key that holds something foreign harms no other (P17, P18)", async () => {
+    const namespace = world.name();
+    const locks = world.locks({ namespace });
+    await (await locks.acquire("bad")).release();
+    for (let at = 0; at < 5; at += 1) {
+      for (const name of (await masters.ask(at, "KEYS", `${namespace}:*bad*`)) as string[]) {
+        await masters.ask(at, "DEL", name);
+        await masters.ask(at, "LPUSH", name, "not ours");
+      }
+    }
+    const asked = ["a", "bad", "b", "c"].map((key) => locks.acquire(key, { wait: 0 }));
+    const told = await Promise.allSettled(asked);
+    expect(told.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    const reason = told[1]?.status === "rejected" ? String(told[1].reason) : "";
+    expect(reason).toMatch(/holdfast did not write/);
+    for (const one of told) if (one.status === "fulfilled") await one.value.release();
+  });
+
+  it("a lease that lives is known to every node, one that was let go of at once to none (P16)", async () => {
+    const locks = world.locks({ namespace: world.name() });
+    for (let i = 0; i < 20; i += 1) await (await locks.acquire("k")).release();
+    const lease = await locks.acquire("k");
+    await until("the lease on all nodes", async () => {
+      const nodes = (await locks.inspect("k"))?.nodes ?? [];
+      return nodes.filter(({ reason }) => reason.includes("has it held")).length === 5;
+    });
+    await lease.release();
+    expect(await locks.inspect("k")).toBeNull();
+  });
+});
