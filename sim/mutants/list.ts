@@ -74,7 +74,10 @@ export const mutants: readonly Mutant[] = [
     name: "renewal after loss",
     file: "core/renewal.ts",
     edits: [
-      { find: "    if (hold.ended) return;\n    if (answer.state", put: "    if (answer.state" },
+      {
+        find: "    if (hold.ended) return;\n    hold.renewing = false;\n    if (answer.state",
+        put: "    hold.renewing = false;\n    if (answer.state",
+      },
       {
         file: "core/hold.ts",
         find: "    if (this.remaining() === 0) return false;\n",
@@ -151,8 +154,8 @@ export const mutants: readonly Mutant[] = [
     file: "core/abandonment.ts",
     edits: [
       {
-        find: "        () => this.#later(request, retryMs),\n",
-        put: "        () => this.#done(request.id),\n",
+        find: "          else this.#later(request, forGood ? LONGEST_RETRY_MS : retryMs, sinceMs);\n",
+        put: "          else this.#done(request.id);\n",
       },
     ],
     killers: ["recovery", "leftovers", "wakeUp", "bounds"],
@@ -161,7 +164,7 @@ export const mutants: readonly Mutant[] = [
     name: "hand-off after the window",
     file: "core/line.ts",
     edits: [
-      { find: "hold.remaining() >= hold.termMs * FRESH_SHARE", put: "!hold.ended" },
+      { find: "hold.remaining() >= freshMs(hold)", put: "!hold.ended" },
       { find: "this.#sliceLeftMs(hold) > 0 &&", put: "this.#deps.handoffMs > 0 &&" },
       {
         find: "this.#deps.system.after(this.#sliceLeftMs(hold), () => {",
