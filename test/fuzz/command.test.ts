@@ -73,7 +73,7 @@ describe("the command", () => {
         expect(stdout + stderr).not.toMatch(ACTED_ON);
         expect(box.read("ran")).toBe("");
       }),
-      { numRuns: runs(12) },
+      runs(12),
     );
   });
 

@@ -58,7 +58,7 @@ it("bytes of any kind in the file of a key are told by name, and kept", async ()
         expect(await complaints(locks, "damaged", "fine")).toEqual([]);
       },
     ),
-    { numRuns: runs(60) },
+    runs(60),
   );
   writeFileSync(path, real);
 });
@@ -86,7 +86,7 @@ it("a record that is none under a correct checksum is told by name", async () =>
         expect(await complaints(locks, "damaged", "fine")).toEqual([]);
       },
     ),
-    { numRuns: runs(60) },
+    runs(60),
   );
   closeSync(fd);
 });

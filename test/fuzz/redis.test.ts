@@ -64,7 +64,7 @@ describe.each([true, false])("with scripts %s", (scripts) => {
             expect(await complaints(locks, "damaged", "fine")).toEqual([]);
           },
         ),
-        { numRuns: runs(60) },
+        runs(60),
       );
     },
   );

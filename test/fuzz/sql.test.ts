@@ -102,7 +102,7 @@ describe.each([
           await plant("marks", "{}");
         }
       }),
-      { numRuns: runs(30) },
+      runs(30),
     );
   });
 

@@ -64,7 +64,7 @@ describe("etcd", () => {
           await bears(`holdfast/k/damaged/1/${mode}/${ID}`, text);
         },
       ),
-      { numRuns: runs(30) },
+      runs(30),
     );
   });
 
@@ -73,7 +73,7 @@ describe("etcd", () => {
       fc.asyncProperty(fc.array(part, { maxLength: 4 }), fc.boolean(), async (parts, inside) => {
         await bears(`holdfast/k/${inside ? "damaged/" : ""}${parts.join("/")}`, real);
       }),
-      { numRuns: runs(30) },
+      runs(30),
     );
   });
 });
@@ -121,7 +121,7 @@ describe("ZooKeeper", () => {
           await bears(`/holdfast/kdamaged/${name}`, text);
         },
       ),
-      { numRuns: runs(30) },
+      runs(30),
     );
   });
 
@@ -138,7 +138,7 @@ describe("ZooKeeper", () => {
           await bears(folder + name, real);
         },
       ),
-      { numRuns: runs(30) },
+      runs(30),
     );
   });
 });

@@ -42,10 +42,14 @@ export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
 /** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
 export const LOCKED: readonly number[] = [1205, 3572];
 const DEADLOCK = 1213;
-/** JSON that is none, and numbers out of range: data that a statement of ours cannot work on is not of ours. */
-const MISSHAPEN: ReadonlySet<number> = new Set([
-  1264, 1690, 3140, 3141, 3143, 3146, 4035, 4036, 4037, 4038, 4041,
-]);
+/** JSON that is none, numbers out of range: data that a statement of ours cannot work on is not of ours. */
+const MISSHAPEN: ReadonlySet<number> = new Set([3140, 3141, 3143, 3146, 4035, 4036, 4037, 4038, 4041]);
+const DATA_STATE = /^22/;
+
+function isMisshapen(error: unknown): boolean {
+  const state: unknown = (error as { sqlState?: unknown } | null)?.sqlState;
+  return MISSHAPEN.has(codeOf(error)) || (typeof state === "string" && DATA_STATE.test(state));
+}
 /** A statement that was cut by KILL QUERY. */
 export const CUT = 1317;
 
@@ -64,7 +68,7 @@ export function isPassing(error: unknown): boolean {
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
-  if (MISSHAPEN.has(codeOf(error)) && key !== undefined) return damagedRow(key, error);
+  if (isMisshapen(error) && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN[codeOf(error)] : { say: `${tls}${hint(detail)}`, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;

@@ -2,6 +2,7 @@
 
 import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
@@ -42,14 +43,6 @@ const KNOWN: readonly Known[] = [
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
 ];
 
-/** A script of ours only stumbles over what none of ours has written. */
-const FOREIGN =
-  /HOLDFAST-FOREIGN|WRONGTYPE|user_script.*(attempt to|bad argument)|(Bad data format|Missing bytes) in input/;
-
-export function isForeign(text: string): boolean {
-  return FOREIGN.test(text);
-}
-
 /** `doing` completes "Redis could not". */
 export function redisError(error: unknown, doing: string, key?: string): LockError {
   withoutArguments(error);
@@ -76,20 +69,6 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
     cause: error,
     retryable: known?.retryable ?? true,
   });
-}
-
-const DEEPEST_CAUSE = 5;
-
-/**
- * ioredis hangs the command that failed on its errors, arguments and all: the password of a login, or the id with which anybody
- * could release the lock. Whoever prints an error prints its cause too, so they are taken off.
- */
-export function withoutArguments(error: unknown): void {
-  let one = error;
-  for (let depth = 0; depth < DEEPEST_CAUSE && one instanceof Error; depth += 1) {
-    if ("command" in one) delete one.command;
-    one = one.cause;
-  }
 }
 
 export function closedError(key?: string): StoreUnavailableError {

@@ -7,7 +7,7 @@ import {
   StoreUnavailableError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
-import { isForeign, withoutArguments } from "../redis/errors.ts";
+import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 /** Why one node did not answer, in a few words. */

@@ -48,7 +48,6 @@ end
 local TEXTS = { 'id', 'proc', 'label', 'actor' }
 local HOLDER = { 'permits', 'since', 'fence', 'room', 'used', 'ends', 'keepUntil' }
 local WAITER = { 'permits', 'since', 'seq', 'seen', 'limit', 'ttlMs', 'graceMs', 'keepMs' }
-
 local function rows(list, numbers)
   for at, row in pairs(list) do
     if type(at) ~= 'number' or type(row) ~= 'table' or (row.mode ~= 'exclusive' and row.mode ~= 'shared') then return false end
@@ -67,9 +66,7 @@ local function sound(it)
     it[part] = it[part] or {}
     if type(it[part]) ~= 'table' then return false end
   end
-  for _, mark in pairs(it.marks) do
-    if type(mark) ~= 'table' or not number(mark[1], 0) or not number(mark[2], 0) then return false end
-  end
+  for _, mark in pairs(it.marks) do if type(mark) ~= 'table' or not (number(mark[1], 0) and number(mark[2], 0)) then return false end end
   for _, ms in pairs(it.gone) do if not number(ms, 0) then return false end end
   return rows(it.holders, HOLDER) and rows(it.line, WAITER)
 end
@@ -77,7 +74,6 @@ end
 local READERS = {
   [FREE] = readFree, [HELD] = readHeld, [FULL] = function(text) return (cmsgpack.unpack(string.sub(text, 5))) end,
 }
-
 local function record(name)
   local it = records[name]
   if it then return it end
