@@ -261,6 +261,7 @@ export class HoldfastLocks implements Locks {
 
   async #openOnce(): Promise<Keeper> {
     const { namespace, allow } = this.#defaults;
+    await this.#store.load?.().catch(() => {});
     const opened = this.#store.open({ namespace, allow, system: this.#system });
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);

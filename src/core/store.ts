@@ -52,6 +52,11 @@ export interface StoreEnv {
 export interface Store {
   readonly name: string;
   readonly guarantees: Guarantees;
+  /**
+   * Reads what opening needs from the disk: a client, the rest of the store. Called before the deadline of the opening begins, because a
+   * busy machine takes seconds for it. What fails here fails again, with its reason, in `open`.
+   */
+  load?(): Promise<unknown>;
   open(env: StoreEnv): Promise<OpenStore>;
 }
 

@@ -325,3 +325,22 @@ test("a wait that is aborted while the store opens ends at once, and one that wa
   expect((await others().inspect("k"))?.waiters).toEqual([]);
   await taken.release();
 });
+
+test("reading a client from a slow disk does not count as opening, and what fails there is told by the opening", async () => {
+  const { system, store } = world();
+  const slow: Store = {
+    ...store,
+    load: () => new Promise<void>((resolve) => system.after(20_000, resolve)),
+  };
+  const locks = new HoldfastLocks(slow, system, readLocksOptions({}, "me"));
+  expect((await within(system, 21_000, locks.acquire("k"))).held).toBe(true);
+  const missing: Store = {
+    ...store,
+    load: () => Promise.reject(new Error("no such package")),
+    open: () => Promise.reject(new Error("npm i it")),
+  };
+  const others = new HoldfastLocks(missing, system, readLocksOptions({}, "me"));
+  expect(await refusal(others.acquire("k"))).toMatchObject({
+    message: expect.stringContaining("npm i it") as string,
+  });
+});

@@ -61,6 +61,7 @@ export function etcd(options: EtcdOptions): Store {
   return {
     name: "etcd",
     guarantees: order === "fifo" ? etcdGuarantees : etcdExclusiveGuarantees,
+    load: () => Promise.all([import("@grpc/grpc-js"), import("./cluster.ts"), import("./store.ts")]),
     open: (env) => open(settings, order, env),
   };
 }

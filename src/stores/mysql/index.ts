@@ -37,12 +37,15 @@ export function mysql(options: MysqlOptions): Store {
   return {
     name: "mysql",
     guarantees: login.hosts.length > 1 ? mysqlSeveralGuarantees : mysqlGuarantees,
+    load,
     async open(env: StoreEnv): Promise<OpenStore> {
       const { openTable } = await import("./open.ts");
       return openTable(full, { maxTtlMs }, env);
     },
   };
 }
+
+const load = (): Promise<unknown> => Promise.all([import("./open.ts"), import("mysql2")]);
 
 /** `mysql://...` */
 export function mysqlByUrl(url: string): Store {
@@ -57,6 +60,7 @@ function rowStore(login: Login): Store {
   return {
     name: "mysql",
     guarantees: mysqlRowGuarantees,
+    load,
     async open(env: StoreEnv): Promise<OpenStore> {
       const { openRows } = await import("./open.ts");
       return openRows(login, env);

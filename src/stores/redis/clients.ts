@@ -95,7 +95,8 @@ function dialBy(
   );
 }
 
-async function loaded(driver: Driver | undefined): Promise<Loaded> {
+/** The package to connect with. */
+export async function loaded(driver: Driver | undefined): Promise<Loaded> {
   if (driver !== "ioredis") {
     const module = await optional(() => import("redis"));
     if (module !== null) return { driver: "redis", module: module as unknown as NodeRedisModule };

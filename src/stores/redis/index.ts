@@ -14,6 +14,11 @@ export function redis(options: RedisOptions): Store {
   return {
     name: "redis",
     guarantees: guaranteesFor(checked),
+    load: () =>
+      Promise.all([
+        import("./store.ts"),
+        import("./clients.ts").then(({ loaded }) => (url === undefined ? null : loaded(driver))),
+      ]),
     async open(env: StoreEnv): Promise<OpenStore> {
       const [{ RedisOpenStore }, clients] = await Promise.all([import("./store.ts"), import("./clients.ts")]);
       return RedisOpenStore.open(

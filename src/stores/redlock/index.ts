@@ -45,6 +45,13 @@ export function redlock(options: RedlockOptions): Store {
   return {
     name: "redlock",
     guarantees: redlockGuarantees,
+    load: () =>
+      Promise.all([
+        import("./open.ts"),
+        nodes.every((node) => typeof node !== "string")
+          ? null
+          : import("../redis/clients.ts").then(({ loaded }) => loaded(driver)),
+      ]),
     async open(env: StoreEnv): Promise<OpenStore> {
       const { openRedlock } = await import("./open.ts");
       return openRedlock(nodes as readonly (string | object)[], driver, env, settings);
