@@ -13,11 +13,11 @@ export const redlockMutants: readonly Mutant[] = [
   {
     name: "a node accepts a smaller fence",
     store: "redlock",
-    file: "stores/redlock/scripts/attempt.lua",
+    file: "stores/redlock/scripts/votes.lua",
     edits: [
       {
-        find: "if fence <= c then return { 'low', string.format",
-        put: "if fence == c then return { 'low', string.format",
+        find: "if fence <= c or fence <= floor or",
+        put: "if fence == c or",
       },
       {
         find: "if fence <= c then return { 'low', whole(c)",

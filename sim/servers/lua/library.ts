@@ -2,6 +2,7 @@
 
 import { packed, unpacked } from "./msgpack.ts";
 import {
+  call,
   isTrue,
   LuaError,
   type LuaFunction,
@@ -87,6 +88,18 @@ export const luaLibrary: Readonly<Record<string, Value>> = {
   table,
   math,
   cmsgpack,
+  pcall(run, ...args) {
+    try {
+      return [true, ...call(run, args)];
+    } catch (error) {
+      // What a command refused comes as a table, what Lua did as a text.
+      if (!(error instanceof Error) || !["LuaError", "ReplyError"].includes(error.name)) throw error;
+      if (error instanceof LuaError) return [false, error.message];
+      const told = new Table();
+      told.set("err", error.message);
+      return [false, told];
+    }
+  },
   tonumber: (value) => one(toNumber(value)),
   tostring: (value) => one(toText(value)),
   type: (value) => one(typeOf(value)),

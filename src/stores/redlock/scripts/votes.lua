@@ -23,7 +23,7 @@ local function takeLone(name, item)
   local text = redis.pcall('GET', name)
   local c, marks, gone, holder = 0, {}, {}, nil
   if text then
-    if text.err or sub(text, 1, 4) ~= SHORT then return end
+    if type(text) == 'table' or sub(text, 1, 4) ~= SHORT then return end
     c, marks, gone, holder = cmsgpack.unpack(sub(text, 5))
     if holder then return end
   end
@@ -43,7 +43,7 @@ end
 local function endLone(name, item)
   local used = tonumber(sub(item, 27, 44))
   local text = used and redis.pcall('GET', name)
-  if not text or text.err or sub(text, 1, 4) ~= SHORT then return end
+  if not text or type(text) == 'table' or sub(text, 1, 4) ~= SHORT then return end
   local c, marks, gone, holder, _, fence, room, _, _, ends = cmsgpack.unpack(sub(text, 5))
   local id, open = sub(item, 45), tonumber(sub(item, 15, 26))
   if holder ~= id or ends <= now then return end
@@ -71,7 +71,8 @@ for at = 2, #KEYS do
   local item = ARGV[at + 2]
   local answer
   if sub(item, 1, 1) == 'a' then answer = takeLone(KEYS[at], item) else answer = endLone(KEYS[at], item) end
-  if answer then answers[at - 1] = answer else rest[#rest + 1] = at end
+  answers[at - 1] = answer or false
+  if not answer then table.insert(rest, at) end
 end
 if #rest == 0 then return answers end
 --@include rules
