@@ -61,72 +61,100 @@ export function ballot<N extends Voter, A, D>(
   rules: Ballot<N, A, D>,
 ): Promise<Outcome<A, D>> {
   return new Promise((resolve) => {
-    const { vanguard, patienceMs } = rules;
-    const votes: Vote<A>[] = nodes.map(() => PENDING);
-    let open = true;
-    let whole = vanguard === undefined;
-    let cancel = (): void => {};
-    const end = (decision: D | null): void => {
-      open = false;
-      cancel();
-      resolve({ decision, votes, whole });
-    };
-    const hush = (): void => {
-      nodes.forEach((node, at) => {
-        if (votes[at] !== PENDING) return;
-        votes[at] = SILENT;
-        node.doubted = true;
-      });
-      end(rules.decide(votes));
-    };
-    const heard = (node: N, at: number, vote: Vote<A>): void => {
-      node.doubted = false;
-      node.slow = false;
-      if (!open) {
-        if (vote.state === "answered") rules.late?.(node, vote.answer);
-        return;
-      }
-      votes[at] = vote;
-      const decision = rules.decide(votes);
-      if (decision !== null) end(decision);
-      else if (whole) {
-        if (!worthWaiting(nodes, votes)) hush();
-      } else if (vote.state !== "answered" || vanguard?.agrees(vote.answer) !== true) askOthers();
-    };
-    const ask = (node: N, at: number): void => {
-      rules.ask(node).then(
-        (answer) => heard(node, at, { state: "answered", answer }),
-        (error: unknown) => heard(node, at, { state: "failed", error }),
-      );
-    };
-    const askOthers = (): void => {
-      whole = true;
-      nodes.forEach((node, at) => {
-        if (vanguard?.nodes.has(node) === false) ask(node, at);
-      });
-    };
-    const wait = (ms: number): void => {
-      cancel = rules.later(ms, () => {
-        if (open) hush();
-      });
-    };
-    nodes.forEach((node, at) => {
-      if (vanguard?.nodes.has(node) !== false) ask(node, at);
+    new Polls(nodes, rules, resolve).open();
+  });
+}
+
+/** One ballot from its opening to its outcome. */
+class Polls<N extends Voter, A, D> {
+  readonly #nodes: readonly N[];
+  readonly #rules: Ballot<N, A, D>;
+  readonly #resolve: (outcome: Outcome<A, D>) => void;
+  readonly #votes: Vote<A>[];
+  #open = true;
+  #whole: boolean;
+  #cancel: () => void = () => {};
+
+  constructor(nodes: readonly N[], rules: Ballot<N, A, D>, resolve: (outcome: Outcome<A, D>) => void) {
+    this.#nodes = nodes;
+    this.#rules = rules;
+    this.#resolve = resolve;
+    this.#votes = nodes.map(() => PENDING);
+    this.#whole = rules.vanguard === undefined;
+  }
+
+  open(): void {
+    const { vanguard, patienceMs } = this.#rules;
+    this.#nodes.forEach((node, at) => {
+      if (vanguard?.nodes.has(node) !== false) this.#ask(node, at);
     });
     if (vanguard === undefined) {
-      wait(patienceMs);
+      this.#wait(patienceMs);
       return;
     }
     const firstMs = Math.min(vanguard.patienceMs, patienceMs / 2);
-    cancel = rules.later(firstMs, () => {
-      if (!open) return;
-      nodes.forEach((node, at) => {
-        if (votes[at] === PENDING && vanguard.nodes.has(node)) node.slow = true;
+    this.#cancel = this.#rules.later(firstMs, () => {
+      if (!this.#open) return;
+      this.#nodes.forEach((node, at) => {
+        if (this.#votes[at] === PENDING && vanguard.nodes.has(node)) node.slow = true;
       });
-      wait(patienceMs - firstMs);
-      if (!whole) askOthers();
+      this.#wait(patienceMs - firstMs);
+      if (!this.#whole) this.#askOthers();
     });
-  });
+  }
+
+  #ask(node: N, at: number): void {
+    this.#rules.ask(node).then(
+      (answer) => this.#heard(node, at, { state: "answered", answer }),
+      (error: unknown) => this.#heard(node, at, { state: "failed", error }),
+    );
+  }
+
+  #askOthers(): void {
+    this.#whole = true;
+    this.#nodes.forEach((node, at) => {
+      if (this.#rules.vanguard?.nodes.has(node) === false) this.#ask(node, at);
+    });
+  }
+
+  #heard(node: N, at: number, vote: Vote<A>): void {
+    node.doubted = false;
+    node.slow = false;
+    if (!this.#open) {
+      if (vote.state === "answered") this.#rules.late?.(node, vote.answer);
+      return;
+    }
+    this.#votes[at] = vote;
+    const decision = this.#rules.decide(this.#votes);
+    if (decision !== null) this.#end(decision);
+    else if (this.#whole) {
+      if (!worthWaiting(this.#nodes, this.#votes)) this.#hush();
+    } else if (vote.state !== "answered" || this.#rules.vanguard?.agrees(vote.answer) !== true) {
+      this.#askOthers();
+    }
+  }
+
+  #wait(ms: number): void {
+    this.#cancel = this.#rules.later(ms, () => {
+      if (this.#open) this.#hush();
+    });
+  }
+
+  /** Whoever has not answered is silent. */
+  #hush(): void {
+    this.#nodes.forEach((node, at) => {
+      if (this.#votes[at] !== PENDING) return;
+      this.#votes[at] = SILENT;
+      node.doubted = true;
+    });
+    this.#end(this.#rules.decide(this.#votes));
+  }
+
+  #end(decision: D | null): void {
+    this.#open = false;
+    this.#cancel();
+    this.#resolve({ decision, votes: this.#votes, whole: this.#whole });
+  }
 }
 
 /** Somebody is pending who is not doubted, or the doubted are needed for a majority. */
