@@ -24,9 +24,9 @@ export interface Seen {
   readonly holdfast: { readonly held: boolean; readonly saw: string };
 }
 
-const TTL_MS = 200;
+const TTL_MS = 600;
 /** A lease of ours and its grace, and some air. */
-const OVER_MS = 600;
+const OVER_MS = 1_000;
 /** Of a client that waits for a reply. */
 const PATIENCE_MS = 300;
 const SHORT = { ttl: TTL_MS, wait: 0 } as const;
@@ -39,7 +39,7 @@ async function abandoned(url: string, key: string): Promise<Locks> {
 }
 
 async function freeAgain(locks: Locks, key: string): Promise<boolean> {
-  const lease = await locks.acquire(key, { ttl: TTL_MS, wait: 2_000 });
+  const lease = await locks.acquire(key, { ttl: TTL_MS, wait: 5_000 });
   return lease.release();
 }
 
