@@ -42,7 +42,7 @@ local function readHeld(text)
 end
 
 local function number(value, least)
-  return type(value) == 'number' and value >= least and value < 2 ^ 53
+  return type(value) == 'number' and value >= least and value < 9007199254740992
 end
 
 local TEXTS = { 'id', 'proc', 'label', 'actor' }
