@@ -31,7 +31,8 @@ export interface Verdict {
   readonly violations: readonly NamedViolation[];
 }
 
-export function expected({ survives }: Plugin, target: Target): Expected {
+export function expected({ name, survives }: Plugin, target: Target): Expected {
+  if (target.fenced?.includes(name)) return "fenced";
   const declared = [...target.guarantees.survives, ...(target.survives ?? [])];
   return survives === undefined || declared.includes(survives) ? "safe" : "fenced";
 }

@@ -2,6 +2,7 @@
 // frozen, its majority goes and comes back, and its history is compacted away under those who watch.
 
 import { type EtcdCluster, type EtcdMember, startEtcdCluster } from "../../scripts/servers/etcd.ts";
+import { hasLeaseBugs } from "../../src/stores/etcd/check.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "../../src/stores/etcd/index.ts";
 import type { FaultyServer, Target, Trick } from "./target.ts";
 
@@ -9,11 +10,13 @@ const GUARANTEES = { fifo: etcdGuarantees, exclusive: etcdExclusiveGuarantees };
 
 async function target(order: keyof typeof GUARANTEES): Promise<Target> {
   const cluster = await startEtcdCluster();
+  const { version } = await ask<{ version: string }>(cluster, "maintenance/status", {});
   const url = (endpoints: readonly string[]): string => `etcd://${endpoints.join(",")}?order=${order}`;
   return {
     url: url(cluster.members.map(({ endpoint }) => endpoint)),
     guarantees: GUARANTEES[order],
     servers: cluster.members.map(faulty),
+    fenced: hasLeaseBugs(version) ? ["server-freeze", "leader-freeze"] : [],
     through: (ports) => url(ports.map((port) => `127.0.0.1:${port}`)),
     tricks: {
       "leader-kill": leaderKill(cluster),
@@ -21,7 +24,7 @@ async function target(order: keyof typeof GUARANTEES): Promise<Target> {
       "majority-lost": majorityLost(cluster),
       compaction: compaction(cluster),
     },
-    version: `etcd ${(await ask<{ version: string }>(cluster, "maintenance/status", {})).version}`,
+    version: `etcd ${version}`,
     stop: () => cluster.stop(),
   };
 }
@@ -62,7 +65,6 @@ function leaderFreeze(cluster: EtcdCluster): Trick {
   return {
     everyMs: [1_000, 3_000],
     forMs: [100, 3_000],
-    survives: "leader frozen",
     begin: async () => {
       frozen = await cluster.led();
       frozen.kill("SIGSTOP");

@@ -39,6 +39,8 @@ export interface Target {
   readonly allow?: readonly AllowName[];
   /** What it survives as it is set up here, beyond what the store promises everywhere. */
   readonly survives?: readonly string[];
+  /** Faults, by name, that what runs here leaves to the fence because of a known defect of its own. */
+  readonly fenced?: readonly string[];
   /** The URL by which each server is reached at another port. Absent where servers tell clients where to go. */
   readonly through?: (ports: readonly number[]) => string;
   /** What a client writes on a connection over which pushes will come. Absent where pushes share a connection with replies. */

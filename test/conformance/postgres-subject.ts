@@ -4,12 +4,13 @@
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { freePort } from "../../scripts/servers/ports.ts";
 import { serverUser, startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { advisoryGuarantees, postgres, postgresGuarantees } from "../../src/stores/postgres/index.ts";
 import type { Server, Subject } from "../../src/testing/index.ts";
+import { openPool } from "../stores/pg-pool.ts";
 
 class KillablePostgres implements Server {
   #dataFolder: string | null = null;
@@ -53,7 +54,7 @@ export function postgresSubject(options: { readonly shared?: boolean } = {}): {
   const server = new KillablePostgres();
   let pool: Pool | null = null;
   const given = (): Pool => {
-    pool ??= new Pool({ connectionString: server.url, max: 10 }).on("error", () => {});
+    pool ??= openPool(server.url, { max: 10 });
     return pool;
   };
   return {
@@ -91,7 +92,7 @@ export function advisorySubject(): { readonly store: Subject; readonly server: S
 }
 
 async function countSessions(url: string, namespace: string): Promise<number> {
-  const pool = new Pool({ connectionString: url });
+  const pool = openPool(url);
   try {
     const text = "SELECT (SELECT count(*) FROM holdfast_sessions WHERE namespace = $1) AS count";
     const { rows } = await pool.query<{ count: string }>(text, [namespace]);
@@ -102,7 +103,7 @@ async function countSessions(url: string, namespace: string): Promise<number> {
 }
 
 async function countRows(url: string, namespace: string): Promise<number> {
-  const pool = new Pool({ connectionString: url });
+  const pool = openPool(url);
   try {
     const text =
       "SELECT (SELECT count(*) FROM holdfast_locks WHERE namespace = $1) + (SELECT count(*) FROM holdfast_beats) AS count";

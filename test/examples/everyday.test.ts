@@ -3,7 +3,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createPool, type RowDataPacket } from "mysql2/promise";
-import { Pool } from "pg";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nightly } from "../../examples/everyday/cron.ts";
@@ -17,6 +16,7 @@ import { startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
+import { openPool } from "../stores/pg-pool.ts";
 
 let redis: RunningServer;
 let mariadb: RunningServer;
@@ -148,7 +148,7 @@ describe("everyday work", { timeout: 120_000 }, () => {
   });
 
   it("invoice: numbers have no gaps although some transactions roll back, and nothing stays locked", async () => {
-    const pool = new Pool({ connectionString: postgres.url, max: 8 });
+    const pool = openPool(postgres.url, { max: 8 });
     await pool.query(INVOICES);
     await replicas(postgres.url, 2, async (all) => {
       let asked = 0;

@@ -1,6 +1,6 @@
 // guardRow on a real PostgreSQL, inside transactions that meet.
 
-import { Pool, type PoolClient } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
@@ -12,13 +12,14 @@ import {
   StaleFenceError,
   UnsupportedError,
 } from "../../src/index.ts";
+import { openPool } from "../stores/pg-pool.ts";
 
 let server: RunningServer;
 let pool: Pool;
 
 beforeAll(async () => {
   server = await startPostgres();
-  pool = new Pool({ connectionString: server.url, max: 10 }).on("error", () => {});
+  pool = openPool(server.url, { max: 10 });
   await pool.query(`DROP SCHEMA IF EXISTS "fe""nce" CASCADE`);
   await pool.query(`CREATE SCHEMA "fe""nce"`);
   await pool.query(`CREATE TABLE "fe""nce"."pho.nes" (id int PRIMARY KEY, fence bigint, state text)`);

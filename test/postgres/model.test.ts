@@ -4,7 +4,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import type { OpenStore } from "../../src/core/store.ts";
 import { readSettings } from "../../src/stores/postgres/check.ts";
 import { postgresGuarantees } from "../../src/stores/postgres/index.ts";
@@ -14,6 +14,7 @@ import { PostgresTable } from "../../src/stores/postgres/table.ts";
 import { LeaseTable } from "../../src/stores/shared/lease-table.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { ops, Pair, several, type Side, wish } from "../stores/histories.ts";
+import { openPool } from "../stores/pg-pool.ts";
 import { io, PostgresWorld } from "./world.ts";
 
 /** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project postgres. */
@@ -28,7 +29,7 @@ beforeAll(async () => {
   await world.open();
   await world.ask("CREATE TABLE bent_clock (at timestamptz NOT NULL)");
   await world.ask("INSERT INTO bent_clock VALUES (now())");
-  pool = new Pool({ connectionString: world.url });
+  pool = openPool(world.url);
   port = new PgPort(pool as unknown as PgPool, false);
 });
 

@@ -1,11 +1,11 @@
 // Behind PgBouncer: table mode works in transaction mode, advisory mode refuses it and takes session mode.
 
-import { Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startPgbouncer } from "../../scripts/servers/pgbouncer.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { createLocks } from "../../src/index.ts";
 import { postgres } from "../../src/stores/postgres/index.ts";
+import { openPool } from "../stores/pg-pool.ts";
 import { PostgresWorld, until } from "./world.ts";
 
 let world: PostgresWorld;
@@ -50,7 +50,7 @@ it("table mode locks, waits, passes on and releases behind a transaction pooler,
 });
 
 it("statements are prepared on direct connections only, and whoever throws the plans away does no harm", async () => {
-  const pool = new Pool({ connectionString: world.url, max: 1 });
+  const pool = openPool(world.url, { max: 1 });
   const count = async (): Promise<number> => {
     const { rows } = await pool.query<{ n: string }>(
       "SELECT count(*) AS n FROM pg_prepared_statements WHERE name LIKE 'holdfast_%'",
@@ -68,7 +68,7 @@ it("statements are prepared on direct connections only, and whoever throws the p
   const pooled = createLocks(transactions.url);
   for (let turn = 0; turn < 3; turn += 1) await pooled.using("planned", () => {});
   await pooled.close();
-  const behind = new Pool({ connectionString: transactions.url, max: 1 });
+  const behind = openPool(transactions.url, { max: 1 });
   const { rows } = await behind.query<{ n: string }>("SELECT count(*) AS n FROM pg_prepared_statements");
   expect(rows).toEqual([{ n: "0" }]);
   await behind.end();

@@ -1,11 +1,12 @@
 // A PostgreSQL of its own for a test file, opened stores on it, and requests to give them.
 
-import { Pool, type PoolClient } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { type PostgresOptions as ServerOptions, startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import type { OpenStore } from "../../src/core/store.ts";
 import { postgres, type PostgresOptions } from "../../src/stores/postgres/index.ts";
 import { nodeSystem } from "../../src/system/node.ts";
+import { openPool } from "../stores/pg-pool.ts";
 
 export { fenceOf, io, request, until } from "../stores/asking.ts";
 
@@ -17,7 +18,7 @@ export class PostgresWorld {
 
   private constructor(server: RunningServer) {
     this.server = server;
-    this.pool = new Pool({ connectionString: server.url, max: 10 }).on("error", () => {});
+    this.pool = openPool(server.url, { max: 10 });
   }
 
   static async start(options: ServerOptions = {}): Promise<PostgresWorld> {
