@@ -37,17 +37,26 @@ const plugins: Plugins = {
 };
 
 /** Whatever can happen to that store. */
-export function faultsOf({ servers, through, listens, guarantees, tricks = {} }: Target): readonly string[] {
-  return [
-    ...Object.keys(clientFaults),
-    ...(servers.length > 0 ? Object.keys(serverFaults) : []),
-    ...(servers.some(({ wipe }) => wipe !== undefined) ? ["server-wipe"] : []),
-    ...(servers.some(({ clock }) => clock === true) ? ["server-clock"] : []),
-    ...(through === undefined ? [] : Object.keys(networkFaults)),
-    ...(through === undefined || listens === undefined ? [] : Object.keys(pushFaults)),
-    ...(through === undefined || guarantees.ends !== "session" ? [] : Object.keys(sessionFaults)),
-    ...Object.keys(tricks),
-  ];
+export function faultsOf({
+  servers,
+  through,
+  listens,
+  guarantees,
+  tricks = {},
+  only,
+}: Target): readonly string[] {
+  return (
+    only ?? [
+      ...Object.keys(clientFaults),
+      ...(servers.length > 0 ? Object.keys(serverFaults) : []),
+      ...(servers.some(({ wipe }) => wipe !== undefined) ? ["server-wipe"] : []),
+      ...(servers.some(({ clock }) => clock === true) ? ["server-clock"] : []),
+      ...(through === undefined ? [] : Object.keys(networkFaults)),
+      ...(through === undefined || listens === undefined ? [] : Object.keys(pushFaults)),
+      ...(through === undefined || guarantees.ends !== "session" ? [] : Object.keys(sessionFaults)),
+      ...Object.keys(tricks),
+    ]
+  );
 }
 
 /** One of those, or one of the target's own. */

@@ -16,9 +16,14 @@ const MAX_TTL = "2s";
 const READY_MS = 15_000;
 
 export const redlockTarget: TargetMaker = (folder, fault) => made(folder, fault, []);
-export const redlockRdbTarget: TargetMaker = (folder, fault) => made(folder, fault, ["--save", "1 1"]);
+export const redlockRdbTarget: TargetMaker = (folder, fault) => kept(folder, fault, ["--save", "1 1"]);
 export const redlockAofTarget: TargetMaker = (folder, fault) =>
-  made(folder, fault, ["--appendonly", "yes", "--appendfsync", "always"]);
+  kept(folder, fault, ["--appendonly", "yes", "--appendfsync", "always"]);
+
+/** What nodes keep shows only where they are started again. */
+async function kept(folder: string, fault: string, args: readonly string[]): Promise<Target> {
+  return { ...(await made(folder, fault, args)), only: ["server-kill", "nodes-mayhem"] };
+}
 
 async function made(folder: string, fault: string, args: readonly string[]): Promise<Target> {
   const servers: (OwnedServer & FaultyServer)[] = [];

@@ -46,6 +46,8 @@ export interface Target {
   /** What a client writes on a connection over which pushes will come. Absent where pushes share a connection with replies. */
   readonly listens?: RegExp;
   readonly tricks?: Readonly<Record<string, Trick>>;
+  /** Where only these can come out otherwise than on another target of the same store. */
+  readonly only?: readonly string[];
   /** What runs here, for the record. */
   readonly version?: string;
   stop(): Promise<void>;
