@@ -4,7 +4,7 @@
 import { defineConfig } from "vitest/config";
 import { testFolders } from "./scripts/test-folders.mjs";
 
-const SIDE_BY_SIDE = ["tidy", "types", "unit", "conformance", "servers", "security", "fuzz"];
+const SIDE_BY_SIDE = ["tidy", "types", "unit", "conformance", "servers", "security", "fuzz", "sim"];
 const WORKERS = 3;
 /** More settings of the same stores, which would take `npm test` too long: HOLDFAST_MORE=1 npx vitest run --project conformance. */
 const MORE = Boolean(process.env["HOLDFAST_MORE"]);
