@@ -144,6 +144,22 @@ describe("a reply that is lost", () => {
     expect(await store.attempt({ ...one, seq: 2 }, io)).toEqual({ ended: true });
   });
 
+  it("makes one place, although a second attempt begins while the first still looks for what was made", async () => {
+    const proxy = await world.proxy();
+    const store = await world.through(proxy);
+    await takeAndLeave(store, "twice");
+    const one = request("twice");
+    proxy.swallow("requests");
+    await expect(store.attempt(one, io)).rejects.toBeInstanceOf(Error);
+    proxy.heal();
+    await until("the connection", () => store.inspect("twice", io).then(() => true));
+    const answers = [2, 3].map((seq) => store.attempt({ ...one, seq }, io));
+    expect((await Promise.all(answers)).map((answer) => "granted" in answer)).toEqual([true, true]);
+    expect(await nodesOf("twice")).toBe(2);
+    await store.release(one, null, { lastFences: [] }, io);
+    expect(await nodesOf("twice")).toBe(1);
+  });
+
   it("of a release is made good by abandoning", async () => {
     const proxy = await world.proxy();
     const store = await world.through(proxy);

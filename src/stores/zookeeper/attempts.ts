@@ -21,6 +21,7 @@ import type { Entry } from "./names.ts";
 import type { Places } from "./places.ts";
 import type { Link } from "./port.ts";
 import { FENCE_ROOM, fenceOf, readRecord } from "./record.ts";
+import { SingleFile } from "./single-file.ts";
 import { exists, getChildren, getData } from "./wire/ops.ts";
 
 type Answer = AttemptAnswer<null>;
@@ -42,6 +43,7 @@ export class Attempts {
   readonly #looks: Looks;
   readonly #places: Places;
   readonly #longestMs: () => number;
+  readonly #underWay = new SingleFile<Answer>();
 
   constructor(desk: Desk, places: Places, kept: Kept, looks: Looks, longestMs: () => number) {
     this.#desk = desk;
@@ -51,7 +53,11 @@ export class Attempts {
     this.#longestMs = longestMs;
   }
 
-  async attempt(request: Request, io: Io): Promise<Answer> {
+  attempt(request: Request, io: Io): Promise<Answer> {
+    return this.#underWay.run(request.id, () => this.#attempt(request, io));
+  }
+
+  async #attempt(request: Request, io: Io): Promise<Answer> {
     const { claims } = this.#desk;
     if (this.#desk.hasEnded(request.id)) return ENDED;
     const link = this.#desk.port.link ?? (await this.#desk.link(io));

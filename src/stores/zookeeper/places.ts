@@ -38,8 +38,8 @@ export class Places {
     try {
       return await making;
     } catch (error) {
-      // Unknown: the claim stays, so that the place is searched for. A no of the server is a no.
-      if (!(error instanceof ConnectionLost)) this.#desk.claims.forget(claim);
+      // Made, or unknown: the claim stays, so that the place is searched for. A no of the server is a no.
+      if (!(error instanceof ConnectionLost) && claim.places.length === 0) this.#desk.claims.forget(claim);
       throw error;
     } finally {
       claim.making = null;
