@@ -35,7 +35,7 @@ export interface OwnClient extends PgClient {
 export interface PgPool {
   readonly options: object;
   readonly Client: new (options: object) => OwnClient;
-  connect(): Promise<PooledClient>;
+  connect(given: (error: Error | undefined, client: PooledClient | undefined) => void): void;
   end(): Promise<void>;
   on(event: "error", listener: (error: Error) => void): unknown;
 }
@@ -72,8 +72,6 @@ export class PgPort {
   async query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
     const client = await this.#checkOut(patience.signal);
     let broken = true;
-    // A connection that breaks says so to its query as well.
-    client.on("error", QUIET);
     const giveUp = (): void => {
       patience.signal.removeEventListener("abort", giveUp);
       client.release(true);
@@ -126,17 +124,15 @@ export class PgPort {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(noConnection());
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#pool.connect().then(
-        (client) => {
-          signal.removeEventListener("abort", giveUp);
-          if (signal.aborted) client.release();
-          else resolve(client);
-        },
-        (error: unknown) => {
-          signal.removeEventListener("abort", giveUp);
-          reject(error instanceof Error ? error : new Error(String(error)));
-        },
-      );
+      // By callback: the server's farewell may stand in the same piece as its welcome, and is told before any promise is.
+      this.#pool.connect((error, client) => {
+        signal.removeEventListener("abort", giveUp);
+        if (client === undefined) return reject(error ?? noConnection());
+        if (signal.aborted) return client.release();
+        // A connection that breaks says so to its query as well.
+        client.on("error", QUIET);
+        resolve(client);
+      });
     });
   }
 }
