@@ -5,7 +5,10 @@ import type { Guarantees } from "../../core/store.ts";
 /** How often a waiter of row mode shows itself to core. It costs the server one question; the grant itself is pushed. */
 export const ROW_POLL_MS = 1_000;
 
-/** A chosen waiter may take so long to answer; it beats four times in that time. */
+/** A waiter to whom the row has come may take so long to say so. The server counts in whole seconds. */
+export const ROW_CLAIM_MS = 1_000;
+
+/** A chosen waiter of the lease table may take so long to answer; it beats four times in that time. */
 export const CLAIM_MS = 2_000;
 export const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
@@ -54,7 +57,7 @@ export const mysqlRowGuarantees: Guarantees = {
   order: "none",
   wakes: "block",
   pollMs: ROW_POLL_MS,
-  claimMs: 1_000,
+  claimMs: ROW_CLAIM_MS,
   clock: "store",
   scope: "network",
   kinds: ["exclusive", "shared"],

@@ -2,6 +2,7 @@
 // request as if it had never begun, and its session is ended for certain before anything else is done for it.
 
 import type { Io, RenewItem, Request } from "../../core/store.ts";
+import { ROW_CLAIM_MS } from "./guarantees.ts";
 import type { RowNotes } from "./row-notes.ts";
 import type { RowSession } from "./row-session.ts";
 import type { RowSessions } from "./row-sessions.ts";
@@ -88,7 +89,9 @@ export class RowTurns {
     const { request, session } = turn;
     if (session === null) throw new Error("no session holds the row");
     const seconds = idleSeconds(request);
-    const drawn = await this.#notes.draw(request, session.token, seconds * 1_000, io);
+    // The fence goes another way, and may take longer than the server waits for one whose turn has come.
+    const drawing = this.#notes.draw(request, session.token, seconds * 1_000, io);
+    const [drawn] = await Promise.all([drawing, session.limit(seconds)]);
     await session.keep(seconds);
     if (turn.state !== "locked") throw new Error("the request has ended");
     turn.drawn = drawn;
@@ -145,9 +148,13 @@ export class RowTurns {
     await Promise.allSettled(turns.map((turn) => turn.waiting));
   }
 
+  /** Who does not answer when its turn comes is passed over, long before a holder would be: the server ends its session. */
   #wait(turn: RowTurn, session: RowSession, hash: Uint8Array, shared: boolean): void {
     turn.state = "waiting";
-    turn.waiting = session.lock(hash, shared, true).then(
+    const claiming = session.limit(ROW_CLAIM_MS / 1_000);
+    // Whoever ends the wait cuts a statement, and it may have been this one.
+    const waiting = claiming.then(() => turn.state === "waiting" && session.lock(hash, shared, true));
+    turn.waiting = waiting.then(
       (got) => {
         if (turn.state !== "waiting") return;
         // null: the row was cleared away while it waited.
