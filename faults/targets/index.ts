@@ -4,6 +4,7 @@ import { etcdExclusiveTarget, etcdTarget } from "./etcd.ts";
 import { localTarget } from "./local.ts";
 import { advisoryTarget, postgresTarget } from "./postgres.ts";
 import { mysqlRowTarget, mysqlTarget } from "./mysql.ts";
+import { mysqlPairTarget } from "./mysql-pair.ts";
 import { redisTarget } from "./redis.ts";
 import { redlockAofTarget, redlockRdbTarget, redlockTarget } from "./redlock.ts";
 import { redisClusterTarget } from "./redis-cluster.ts";
@@ -19,6 +20,7 @@ const targets: Readonly<Record<string, TargetMaker>> = {
   "postgres-advisory": advisoryTarget,
   mysql: mysqlTarget,
   "mysql-row": mysqlRowTarget,
+  "mysql-pair": mysqlPairTarget,
   redis: redisTarget,
   redlock: redlockTarget,
   "redlock-aof": redlockAofTarget,

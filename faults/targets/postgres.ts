@@ -30,7 +30,7 @@ async function made(mode: Mode): Promise<Target> {
     servers: [server],
     ...(mode === "table" ? { survives: ["server restart"], listens: /LISTEN/ } : {}),
     through: ([port]) => urlOf(port as number, mode),
-    tricks: { "sessions-ended": sessionsEnded(say, mode) },
+    tricks: { "sessions-ended": sessionsEnded(say, mode), "read-only": readOnly(say) },
     version: `PostgreSQL ${(await say("SHOW server_version")).split(" ")[0]}`,
     async stop() {
       await server.stop();
@@ -56,6 +56,20 @@ const sessionsEnded = (say: Say, mode: Mode): Trick => ({
     )),
   end: () => Promise.resolve(),
 });
+
+/** As a primary that is about to become a standby. What is held stays held, and can be neither renewed nor released meanwhile. */
+const readOnly = (say: Say): Trick => {
+  const set = async (to: "on" | "off"): Promise<void> => {
+    await say(`ALTER SYSTEM SET default_transaction_read_only = ${to}`);
+    await say("SELECT pg_reload_conf()");
+  };
+  return {
+    everyMs: [500, 1_500],
+    forMs: [100, 1_500],
+    begin: () => set("on"),
+    end: () => set("off"),
+  };
+};
 
 async function tell(port: number, text: string): Promise<string> {
   const client = new Client({ connectionString: urlOf(port, "table") });

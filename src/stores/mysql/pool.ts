@@ -13,6 +13,11 @@ import type { Answer, SqlConnection, Value } from "./port.ts";
 const MOST = 6;
 /** A connection whose answer is late by so much is given up when another call needs one. */
 const LATE_MS = 2_000;
+/**
+ * So long nobody must have had an answer before another server is looked for. A call may be given as little as 50 ms: a server
+ * that is slower than that would be left again and again, and each time be asked for new connections as well.
+ */
+const SILENT_MS = 1_000;
 /** Shutting down, killed, or said by a server that has just become a replica. */
 const LEAVING = [1053, 1152, 1184, 1927, 3169, 4031];
 
@@ -29,8 +34,8 @@ export class Pool {
   readonly #rounds = new WeakMap<SqlConnection, number>();
   /** Since when nobody waits for their answer any more. */
   readonly #late = new Map<SqlConnection, number>();
-  /** How many answers have come. */
-  #answers = 0;
+  /** When the primary was last heard. */
+  #heardMs = 0;
 
   constructor(fleet: Fleet, system: System) {
     this.#fleet = fleet;
@@ -44,6 +49,7 @@ export class Pool {
     const finding = this.#fleet.find().then(({ primary, connection }) => {
       this.#rounds.set(connection, round);
       this.#open += 1;
+      this.#heardMs = this.#system.monoMs();
       this.#give(connection);
       return primary;
     });
@@ -68,21 +74,24 @@ export class Pool {
       this.#give(connection);
       throw new Error("nobody waits for it any more");
     }
-    const answers = this.#answers;
     const late = (): void => {
-      this.#late.set(connection, this.#system.monoMs());
-      // Not one answer to anybody meanwhile: perhaps another server has some.
-      if (this.#fleet.several && this.#answers === answers) this.forget();
+      const nowMs = this.#system.monoMs();
+      this.#late.set(connection, nowMs);
+      // Not one answer to anybody: perhaps another server has some.
+      if (this.#fleet.several && this.#isPresent(connection) && nowMs - this.#heardMs >= SILENT_MS)
+        this.forget();
     };
     patience.signal.addEventListener("abort", late);
     try {
       const answer = await work(connection);
-      this.#answers += 1;
+      this.#heardMs = this.#system.monoMs();
       return answer;
     } catch (error) {
+      if (connection.alive) this.#heardMs = this.#system.monoMs();
       const code = codeOf(error);
-      if (READ_ONLY.includes(code) || LEAVING.includes(code)) this.forget();
-      else if (!connection.alive && this.#fleet.several) this.forget();
+      const left = READ_ONLY.includes(code) || LEAVING.includes(code);
+      // What becomes of connections that were given up says nothing about the server that is asked now.
+      if (this.#isPresent(connection) && (left || (!connection.alive && this.#fleet.several))) this.forget();
       throw error;
     } finally {
       patience.signal.removeEventListener("abort", late);
@@ -143,7 +152,11 @@ export class Pool {
   /** Its place is free as soon as the statement has been told that its connection is gone. */
   #giveUpLate(): void {
     const beforeMs = this.#system.monoMs() - LATE_MS;
-    for (const [connection, sinceMs] of this.#late) if (sinceMs < beforeMs) connection.destroy();
+    for (const [connection, sinceMs] of this.#late) {
+      if (sinceMs >= beforeMs) continue;
+      this.#rounds.delete(connection);
+      connection.destroy();
+    }
   }
 
   async #connect(): Promise<SqlConnection> {
@@ -152,6 +165,7 @@ export class Pool {
     try {
       const connection = await this.connect();
       this.#rounds.set(connection, round);
+      this.#heardMs = this.#system.monoMs();
       return connection;
     } catch (error) {
       this.#open -= 1;
@@ -161,9 +175,13 @@ export class Pool {
     }
   }
 
+  /** Of the server that is asked now, and not given up. */
+  #isPresent(connection: SqlConnection): boolean {
+    return this.#rounds.get(connection) === this.#round;
+  }
+
   #give(connection: SqlConnection): void {
-    const present = this.#rounds.get(connection) === this.#round;
-    if (connection.alive && present && !this.#closed) this.#idle.push(connection);
+    if (connection.alive && this.#isPresent(connection) && !this.#closed) this.#idle.push(connection);
     else {
       connection.destroy();
       this.#open -= 1;
