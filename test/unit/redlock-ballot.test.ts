@@ -8,7 +8,7 @@ interface Named extends Voter {
 }
 
 /** Five nodes that answer what the test says, or nothing; time passes when the test says so. */
-function world(answers: Readonly<Record<string, boolean>>): {
+function world(answers: Readonly<Record<string, boolean | Error>>): {
   readonly asked: string[];
   readonly nodes: readonly Named[];
   ring(): void;
@@ -30,6 +30,7 @@ function world(answers: Readonly<Record<string, boolean>>): {
         ask({ name }) {
           asked.push(name);
           const answer = answers[name];
+          if (answer instanceof Error) return Promise.reject(answer);
           return answer === undefined ? new Promise(() => {}) : Promise.resolve(answer);
         },
         decide(votes) {
@@ -81,4 +82,13 @@ it("where nobody decides, those who are still silent when the patience is over a
   ring();
   expect(await outcome).toMatchObject({ decision: false, whole: true });
   expect(nodes.filter(({ doubted }) => doubted).map(({ name }) => name)).toEqual(["b", "d", "e"]);
+});
+
+it("a call that fails is not a sign of life: its node is not asked first until it has answered", async () => {
+  const { nodes, run } = world({ a: new Error("given up"), b: true, c: true, d: true, e: true });
+  const [a, b] = nodes as [Named, Named];
+  Object.assign(a, { slow: true, doubted: true });
+  b.slow = true;
+  expect(await run()).toMatchObject({ decision: true, whole: true });
+  expect([a.slow, a.doubted, b.slow]).toEqual([true, true, false]);
 });

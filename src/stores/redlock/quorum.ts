@@ -118,8 +118,9 @@ class Polls<N extends Voter, A, D> {
   }
 
   #heard(node: N, at: number, vote: Vote<A>): void {
-    node.doubted = false;
-    node.slow = false;
+    // Giving up on a node that stands still is not a sign of life.
+    if (vote.state === "answered") node.doubted = node.slow = false;
+    else node.slow = true;
     if (!this.#open) {
       if (vote.state === "answered") this.#rules.late?.(node, vote.answer);
       return;
