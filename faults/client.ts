@@ -20,7 +20,11 @@ const say = (message: FromClient): void => {
   if (process.connected) process.send?.(message);
 };
 const journal = new Journal(setup.folder, name);
-const real = createLocks(setup.url, { label: name, allow: [...setup.allow] });
+const real = createLocks(setup.url, {
+  label: name,
+  allow: [...setup.allow],
+  ...(setup.graceMs === undefined ? {} : { grace: setup.graceMs }),
+});
 await opened();
 const locks = cheating(setup.cheat, real);
 const resource = await ResourceLink.open(setup.resource);

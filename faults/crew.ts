@@ -19,6 +19,9 @@ export interface Client {
   state: "starting" | "running" | "stopped" | "killed" | "finishing";
 }
 
+/** Answers at which ports a client of that name reaches what listens at these. */
+export type Hop = (name: string, ports: readonly number[]) => Promise<readonly number[]>;
+
 const READY_MS = 20_000;
 const EXIT_MS = 8_000;
 /** A strike looks for a client that holds something, most of the time. */
@@ -27,8 +30,8 @@ const HOLDERS_FIRST = 0.85;
 export class Crew {
   /** More of the environment for a client of that name. */
   environment: (name: string) => NodeJS.ProcessEnv = () => ({});
-  /** By which URL a client of that name reaches the store, when it is not the plain one. Not for a probe. */
-  reach: ((name: string) => Promise<string>) | null = null;
+  /** What stands between a client and the servers, the last one nearest to the client. Not for a probe. */
+  readonly hops: Hop[] = [];
   readonly #settings: RunSettings;
   readonly #target: Target;
   readonly #folder: string;
@@ -65,12 +68,12 @@ export class Crew {
   /** One more client, which begins its tasks as soon as it is up. */
   async add(kind: "c" | "probe" = "c"): Promise<Client> {
     this.#born += 1;
-    const { seed, tasks, cheats } = this.#settings;
+    const { seed, tasks, cheats, graceMs } = this.#settings;
     const probe = kind === "probe";
     const name = `${kind}${this.#born}`;
     const { url, allow = [] } = this.#target;
-    const reached = probe || this.reach === null ? url : await this.reach(name);
-    const common = { name, url: reached, allow, seed, folder: this.#folder, resource: this.#socket };
+    const reached = probe ? url : await this.#reach(name);
+    const common = { name, url: reached, allow, seed, graceMs, folder: this.#folder, resource: this.#socket };
     const setup: ClientSetup = {
       ...common,
       tasks,
@@ -144,6 +147,14 @@ export class Crew {
     await Promise.all([...this.#clients].map((client) => client.program.end()));
     await this.#resource?.end();
     this.#watchdog.close();
+  }
+
+  async #reach(name: string): Promise<string> {
+    const { url, through, servers } = this.#target;
+    if (through === undefined || this.hops.length === 0) return url;
+    let ports: readonly number[] = servers.map(({ port }) => port);
+    for (const hop of this.hops) ports = await hop(name, ports);
+    return through(ports);
   }
 
   async #leaves(client: Client): Promise<void> {

@@ -20,6 +20,8 @@ export interface Histories {
   readonly struck: readonly Span[];
   readonly crashed: readonly ClientState[];
   readonly stalls: readonly Span[];
+  /** When the parent itself did not run, which nobody stops: the machine stood still, and the servers with it. */
+  readonly machineStalls: readonly Span[];
 }
 
 /** The name under which the parent writes. */
@@ -53,9 +55,8 @@ export function order(lines: readonly JournalLine[]): Histories {
   const plain = lines.filter((line): line is HistoryEvent => !isStall(line) && !REMARKS.has(line.type));
   const struck = spansOf(plain);
   const last = lastWords(plain);
-  const unsaid = all
-    .filter(({ client }) => client === NEMESIS)
-    .flatMap((stall) => unsaidStalls(stall, plain, last));
+  const machineStalls = all.filter(({ client }) => client === NEMESIS);
+  const unsaid = machineStalls.flatMap((stall) => unsaidStalls(stall, plain, last));
   const others = plain
     .filter(({ type }) => type !== "paused" && type !== "resumed")
     .map((event) =>
@@ -63,7 +64,7 @@ export function order(lines: readonly JournalLine[]): Histories {
     );
   const events = [...others, ...statesOf([...struck, ...stalls, ...unsaid])].sort((a, b) => a.at - b.at);
   const crashed = events.filter((event): event is ClientState => event.type === "crashed");
-  return { events, remarks, struck, crashed, stalls };
+  return { events, remarks, struck, crashed, stalls, machineStalls };
 }
 
 const isStall = (line: JournalLine): line is Stall => line.type === "stall";

@@ -1,52 +1,76 @@
 // `npm run faults -- --store local --fault pause --seconds 20 --seed N`: real processes under one kind of fault, judged
-// afterwards. `--all` runs every fault that the store can meet, of every store where none is named; with `--missing` those only
-// that have no result yet. `--report` writes docs/evidence.md from the results.
+// afterwards. What else it can do: `--help`.
 
-import { parseArgs } from "node:util";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { faultsOf } from "./plugins/index.ts";
+import { type Command, parse, USAGE, WRONG_USAGE } from "./command.ts";
+import { faultsOf, MIXED } from "./plugins/index.ts";
 import { readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
-import { type Cheat, CHEATS, DEFAULTS, type RunSettings } from "./settings.ts";
+import { DEFAULTS } from "./settings.ts";
 import { targetNamed, targetNames } from "./targets/index.ts";
 
 const SHOWN = 10;
 
-const { values } = parseArgs({
-  options: {
-    store: { type: "string" },
-    fault: { type: "string", default: DEFAULTS.fault },
-    seconds: { type: "string", default: String(DEFAULTS.seconds) },
-    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
-    clients: { type: "string", default: String(DEFAULTS.clients) },
-    tasks: { type: "string", default: String(DEFAULTS.tasks) },
-    cheat: { type: "string" },
-    all: { type: "boolean", default: false },
-    missing: { type: "boolean", default: false },
-    report: { type: "boolean", default: false },
-    "no-result": { type: "boolean", default: false },
-  },
-});
-
+const command = understood();
 try {
-  if (values.report) writePage();
-  else if (values.all || values.missing)
-    await runAll(values.store === undefined ? targetNames : [values.store]);
-  else await runOne(values.store ?? DEFAULTS.store, values.fault);
+  if (command !== null) await obey(command);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 }
 
+/** Null when it was not, which has been said. */
+function understood(): Command | null {
+  try {
+    return parse(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    process.exitCode = WRONG_USAGE;
+    return null;
+  }
+}
+
+async function obey(asked: Command): Promise<void> {
+  const stores = asked.store === null ? targetNames : [asked.store];
+  switch (asked.do) {
+    case "help":
+      return console.log(USAGE);
+    case "report":
+      return writePage();
+    case "list":
+      return list(stores);
+    case "all":
+    case "missing":
+      return runAll(stores, asked);
+    case "one":
+      return runOne(asked.store ?? DEFAULTS.store, asked.fault, asked);
+  }
+}
+
+const known = (): ReadonlySet<string> =>
+  new Set(readResults().map(({ store, fault }) => `${store} ${fault}`));
+
+/** One line for each store, as soon as it has been asked. */
+async function list(stores: readonly string[]): Promise<void> {
+  const results = known();
+  console.log("* has a result");
+  for (const store of stores) {
+    const shown = (await allFaults(store)).map(
+      (fault) => `${fault}${results.has(`${store} ${fault}`) ? "*" : ""}`,
+    );
+    console.log(`${store}: ${[...shown, MIXED].join(", ")}`);
+  }
+}
+
 /** A run that cannot be made does not keep the others from being made. */
-async function runAll(stores: readonly string[]): Promise<void> {
-  const known = values.missing ? new Set(readResults().map(({ store, fault }) => `${store} ${fault}`)) : null;
+async function runAll(stores: readonly string[], asked: Command): Promise<void> {
+  const results = asked.do === "missing" ? known() : new Set<string>();
   for (const store of stores) {
     for (const fault of await allFaults(store)) {
-      if (known?.has(`${store} ${fault}`)) continue;
-      await runOne(store, fault).catch((error: unknown) => {
+      if (results.has(`${store} ${fault}`)) continue;
+      await runOne(store, fault, asked).catch((error: unknown) => {
         console.error(`${store}, ${fault}: ${error instanceof Error ? error.message : String(error)}`);
         process.exitCode = 1;
       });
@@ -66,13 +90,20 @@ async function allFaults(store: string): Promise<readonly string[]> {
   }
 }
 
-async function runOne(store: string, fault: string): Promise<void> {
-  const settings = settingsFor(store, fault);
-  const { seconds, seed, clients, tasks, cheats } = settings;
+async function runOne(
+  store: string,
+  fault: string,
+  { settings: common, keepsResult }: Command,
+): Promise<void> {
+  const settings = { ...common, store, fault };
+  const { seconds, seed, clients, tasks, graceMs } = settings;
+  const grace = graceMs === undefined ? "" : `, a grace of ${graceMs} ms`;
   console.log(
-    `faults: store ${store}, fault ${fault}, ${seconds} s, seed ${seed}, ${clients} clients of ${tasks} tasks`,
+    `faults: store ${store}, fault ${fault}, ${seconds} s, seed ${seed}, ${clients} clients of ${tasks} tasks${grace}`,
   );
-  const { figures, violations, version, kept } = await run(settings, (line) => console.log(`  ${line}`));
+  const { figures, violations, struck, version, kept } = await run(settings, (line) =>
+    console.log(`  ${line}`),
+  );
   for (const { promise, checker, at, what } of violations.slice(0, SHOWN)) {
     console.log(`${promise} (${checker}) at ${at.toFixed(1)}: ${what}`);
   }
@@ -85,32 +116,11 @@ async function runOne(store: string, fault: string): Promise<void> {
       `longest event-loop delay ${figures.longestLoopDelayMs} ms`,
     ].join(", "),
   );
+  const strikes = Object.entries(struck).map(([name, times]) => `${name} ${times}`);
+  console.log(`struck: ${strikes.join(", ")}`);
   // A bad run is a result too: a page made only of good ones would prove nothing.
-  if (cheats.length === 0 && !values["no-result"]) writeResult(settings, figures, version);
+  if (keepsResult) writeResult(settings, figures, version);
   if (kept === null) return;
   console.log(`FAILED; the histories are in ${kept}`);
   process.exitCode = 1;
-}
-
-function settingsFor(store: string, fault: string): RunSettings {
-  return {
-    store,
-    fault,
-    seed: count("seed", values.seed),
-    seconds: count("seconds", values.seconds),
-    clients: count("clients", values.clients),
-    tasks: count("tasks", values.tasks),
-    cheats: (values.cheat?.split(",") ?? []).map(cheatNamed),
-  };
-}
-
-function count(name: string, text: string): number {
-  if (/^\d+$/.test(text)) return Number(text);
-  throw new Error(`--${name} is ${JSON.stringify(text)}: it is a whole number`);
-}
-
-function cheatNamed(name: string): Cheat {
-  const cheat = CHEATS.find((one) => one === name);
-  if (cheat !== undefined) return cheat;
-  throw new Error(`there is no cheat ${name}: there are ${CHEATS.join(", ")}`);
 }

@@ -11,16 +11,16 @@ import { Random } from "../sim/world/random.ts";
 import { LONGEST_TTL_MS } from "./client/plan.ts";
 import { Crew } from "./crew.ts";
 import { type Figures, figuresOf } from "./figures.ts";
-import { NEMESIS, readHistories } from "./histories.ts";
+import { type Histories, NEMESIS, readHistories } from "./histories.ts";
 import { Journal, nowMs } from "./journal.ts";
 import { LoopWatch } from "./loop-watch.ts";
 import { torment } from "./nemesis.ts";
 import { pluginFor } from "./plugins/index.ts";
-import type { Plugin } from "./plugins/plugin.ts";
+import { type Plugin, struckBy } from "./plugins/plugin.ts";
 import type { RunSettings } from "./settings.ts";
 import { targetNamed } from "./targets/index.ts";
 import type { Target } from "./targets/target.ts";
-import { expected, judge, type Verdict } from "./verdict.ts";
+import { expected, judge, safeUntilMs, type Verdict } from "./verdict.ts";
 
 /** A probe waits at most half a minute for a key. */
 const PROBE_MS = 35_000;
@@ -31,38 +31,82 @@ const PROGRESS_MS = 5_000;
 
 export interface RunOutcome extends Verdict {
   readonly figures: Figures;
+  /** How often each fault struck, by name; of a mix each of its parts. */
+  readonly struck: Readonly<Record<string, number>>;
   /** What ran behind the store. */
   readonly version: string | null;
   /** Where the journals are; null when nothing was wrong and they are gone. */
   readonly kept: string | null;
 }
 
-export async function run(
-  settings: RunSettings,
-  progress: (line: string) => void = () => {},
-): Promise<RunOutcome> {
+/** A store that is up, with its folder. It is run on once, or stopped. */
+export interface Prepared {
+  readonly settings: RunSettings;
+  readonly home: string;
+  readonly target: Target;
+  stop(): Promise<void>;
+}
+
+export async function prepare(settings: RunSettings): Promise<Prepared> {
   const home = mkdtempSync(join(tmpdir(), "holdfast-faults-"));
+  try {
+    const target = await targetNamed(settings.store)(home, settings.fault);
+    const stop = async (): Promise<void> => {
+      await target.stop();
+      rmSync(home, { recursive: true, force: true });
+    };
+    return { settings, home, target, stop };
+  } catch (error) {
+    rmSync(home, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+type Progress = (line: string) => void;
+
+export async function run(settings: RunSettings, progress?: Progress): Promise<RunOutcome> {
+  return runOn(await prepare(settings), progress);
+}
+
+export async function runOn({ settings, home, target }: Prepared, progress?: Progress): Promise<RunOutcome> {
   const folder = join(home, "journals");
   mkdirSync(folder);
-  const target = await targetNamed(settings.store)(home, settings.fault);
   let plugin: Plugin;
   try {
-    plugin = pluginFor(settings.fault, target);
+    plugin = pluginFor(settings.fault, target, settings.seed);
     await play(settings, plugin, target, home, folder, progress);
   } catch (error) {
     // It could not be run, so there is nothing to judge.
     if (readHistories(folder).events.length === 0) rmSync(home, { recursive: true, force: true });
-    else progress(`what was written so far is in ${home}`);
+    else progress?.(`what was written so far is in ${home}`);
     throw error;
   } finally {
     await target.stop();
   }
   const histories = readHistories(folder);
-  const verdict = judge(histories, target.guarantees, expected(plugin, target), plugin.setsClocks);
+  const verdict = judge(histories, target.guarantees, {
+    expected: expected(plugin, target),
+    safeUntilMs: safeUntilMs(plugin, target, histories),
+    setsClocks: plugin.setsClocks ?? false,
+    graceMs: settings.graceMs,
+  });
   const good = verdict.violations.length === 0;
   if (good) rmSync(home, { recursive: true, force: true });
-  const version = target.version ?? null;
-  return { ...verdict, figures: figuresOf(verdict, histories), version, kept: good ? null : home };
+  return {
+    ...verdict,
+    figures: figuresOf(verdict, histories),
+    struck: strikesOf(plugin, histories),
+    version: target.version ?? null,
+    kept: good ? null : home,
+  };
+}
+
+/** How often each part of the fault struck, by name. */
+function strikesOf(plugin: Plugin, { events }: Histories): Record<string, number> {
+  const marks = events.flatMap((event) => (event.type === "fault" ? [event.what] : []));
+  if (plugin.parts === undefined) return { [plugin.name]: marks.length };
+  const count = (part: Plugin): number => marks.filter((mark) => struckBy(mark, part)).length;
+  return Object.fromEntries(plugin.parts.map((part) => [part.name, count(part)]));
 }
 
 async function play(
@@ -71,14 +115,16 @@ async function play(
   target: Target,
   home: string,
   folder: string,
-  progress: (line: string) => void,
+  progress: Progress | undefined,
 ): Promise<void> {
   const journal = new Journal(folder, NEMESIS);
   const watch = new LoopWatch(NEMESIS, journal, () => {});
   const crew = new Crew(settings, target, folder, journal);
   const mark = (what: string): void => journal.write({ type: "fault", at: nowMs(), what });
   const startedMs = nowMs();
-  const ticker = setInterval(() => progress(soFar(folder, nowMs() - startedMs)), PROGRESS_MS);
+  // Reading takes time in which the parent looks stalled: only where somebody listens.
+  const tell = (): void => progress?.(soFar(folder, nowMs() - startedMs));
+  const ticker = progress === undefined ? undefined : setInterval(tell, PROGRESS_MS);
   try {
     const under = { crew, target, folder: home, mark };
     await plugin.start(under);
@@ -86,7 +132,7 @@ async function play(
     await torment(plugin, under, new Random(settings.seed).fork("nemesis"), settings.seconds);
     await heal(crew, journal);
     await crew.finish();
-    await settle(target, journal);
+    await settle(target, journal, settings.graceMs);
   } finally {
     clearInterval(ticker);
     watch.stop();
@@ -104,14 +150,14 @@ async function heal(crew: Crew, journal: Journal): Promise<void> {
 }
 
 /** Everybody has closed. When every lease must be over, the store must not know of any (P16). */
-async function settle(target: Target, journal: Journal): Promise<void> {
+async function settle(target: Target, journal: Journal, graceMs: number | undefined): Promise<void> {
   const closedMs = nowMs();
   const locks = createLocks(target.url, { allow: [...(target.allow ?? [])] });
   try {
     for (;;) {
       const left = await leftIn(locks);
       if (left.length === 0) return;
-      const late = left.filter((one) => nowMs() - closedMs > patienceMs(one, target));
+      const late = left.filter((one) => nowMs() - closedMs > patienceMs(one, target, graceMs));
       for (const { key, holders, waiters } of late) {
         const what = `${key}: ${holders.length} holders, ${waiters?.length ?? "unknown"} waiters`;
         journal.write({ type: "left-over", at: nowMs(), what });
@@ -132,10 +178,10 @@ async function leftIn(locks: Locks): Promise<LockInfo[]> {
 }
 
 /** A lease ends with its time. Who was killed while it waited has not left the line, and is forgotten for its silence. */
-function patienceMs({ holders }: LockInfo, { guarantees }: Target): number {
+function patienceMs({ holders }: LockInfo, { guarantees }: Target, graceMs: number | undefined): number {
   const { freeAfterCrashMs } = guarantees;
   if (holders.length > 0) {
-    const leaseMs = LONGEST_TTL_MS + defaultGraceMs(LONGEST_TTL_MS);
+    const leaseMs = LONGEST_TTL_MS + (graceMs ?? defaultGraceMs(LONGEST_TTL_MS));
     return freeAfterCrashMs === "lease" ? leaseMs : Math.max(leaseMs, freeAfterCrashMs);
   }
   return SILENT_CLAIMS * guarantees.claimMs;

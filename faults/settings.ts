@@ -13,6 +13,8 @@ export interface RunSettings {
   readonly tasks: number;
   /** Planted defects that the checkers must find, dealt out to the clients in turn. None in a run that counts. */
   readonly cheats: readonly Cheat[];
+  /** `grace` of the clients, where it is not the default. */
+  readonly graceMs?: number | undefined;
 }
 
 export const DEFAULTS = { store: "local", fault: "pause", seconds: 40, clients: 6, tasks: 4 } as const;
@@ -38,6 +40,7 @@ export interface ClientSetup {
   /** Unsafe settings of the store that are accepted by name. */
   readonly allow: readonly AllowName[];
   readonly seed: number;
+  readonly graceMs?: number | undefined;
   /** Where journals go. */
   readonly folder: string;
   readonly resource: string;

@@ -10,7 +10,7 @@ import { defaultGraceMs } from "../src/core/window.ts";
 import type { Guarantees } from "../src/index.ts";
 import type { Histories } from "./histories.ts";
 import type { Remark } from "./journal.ts";
-import type { Plugin } from "./plugins/plugin.ts";
+import { type Plugin, struckBy } from "./plugins/plugin.ts";
 import type { Target } from "./targets/target.ts";
 
 /** Timers of a busy machine are late by so much without anybody having been stopped. Exclusion and fences have no slack. */
@@ -31,28 +31,58 @@ export interface Verdict {
   readonly violations: readonly NamedViolation[];
 }
 
-export function expected({ name, survives }: Plugin, target: Target): Expected {
+/** Of one fault, or of several that strike in turn: those are fenced as soon as one of them is. */
+export function expected({ name, survives, parts }: Plugin, target: Target): Expected {
+  if (parts !== undefined)
+    return parts.some((part) => expected(part, target) === "fenced") ? "fenced" : "safe";
   if (target.fenced?.includes(name)) return "fenced";
   const declared = [...target.guarantees.survives, ...(target.survives ?? [])];
   return survives === undefined || declared.includes(survives) ? "safe" : "fenced";
 }
 
-export function judge(
-  histories: Histories,
-  guarantees: Guarantees,
-  what: Expected = "safe",
-  setsClocks = false,
-): Verdict {
-  // Where the store's clock is this machine's own, no other clock is looked at.
-  const clocksSet = setsClocks && guarantees.clock === "store";
-  const context = { ...contextOf(guarantees, what === "fenced"), clocksSet };
-  const history: History = { events: histories.events, context };
-  const violations = [...check(history), ...histories.remarks.flatMap((remark) => remarked(remark, history))];
-  const overlaps = exclusion({ ...history, context: { ...context, forgetful: false } }).length;
-  return { history, violations, expected: what, overlaps };
+/** When a fault first struck that may break exclusion here: until then nothing excuses an overlap. */
+export function safeUntilMs(plugin: Plugin, target: Target, { events }: Histories): number {
+  const parts = plugin.parts?.filter((part) => expected(part, target) === "fenced");
+  const strike = events.find(
+    (event) => event.type === "fault" && (parts?.some((part) => struckBy(event.what, part)) ?? true),
+  );
+  return strike?.at ?? Number.POSITIVE_INFINITY;
 }
 
-function contextOf(guarantees: Guarantees, forgetful: boolean): RunContext {
+/** What is known of a run beside its history. */
+export interface Circumstances {
+  readonly expected?: Expected;
+  /** In a run that is fenced. */
+  readonly safeUntilMs?: number;
+  readonly setsClocks?: boolean;
+  /** As the clients were told; otherwise the default of each ttl. */
+  readonly graceMs?: number | undefined;
+}
+
+export function judge(histories: Histories, guarantees: Guarantees, about: Circumstances = {}): Verdict {
+  const { expected: what = "safe", setsClocks = false, graceMs, safeUntilMs: untilMs = 0 } = about;
+  const context: RunContext = {
+    ...contextOf(guarantees, what === "fenced", (ttlMs) => graceMs ?? defaultGraceMs(ttlMs)),
+    // Where the store's clock is this machine's own, no other clock is looked at.
+    clocksSet: setsClocks && guarantees.clock === "store",
+    machineStalls: histories.machineStalls.map(({ from, to }) => [from, to]),
+  };
+  const history: History = { events: histories.events, context };
+  const overlaps = exclusion({ ...history, context: { ...context, forgetful: false } });
+  const early = what === "fenced" ? overlaps.filter(({ at }) => at < untilMs) : [];
+  const violations = [
+    ...check(history),
+    ...early.map((one) => ({ ...one, checker: "exclusion" })),
+    ...histories.remarks.flatMap((remark) => remarked(remark, history)),
+  ];
+  return { history, violations, expected: what, overlaps: overlaps.length };
+}
+
+function contextOf(
+  guarantees: Guarantees,
+  forgetful: boolean,
+  graceOf: (ttlMs: number) => number,
+): RunContext {
   const { freeAfterCrashMs, freeLateMs = 0, order, pollMs, claimMs } = guarantees;
   return {
     forgetful,
@@ -64,7 +94,7 @@ function contextOf(guarantees: Guarantees, forgetful: boolean): RunContext {
     pollMs,
     claimMs,
     freeAfterCrashMs: (ttlMs) =>
-      (freeAfterCrashMs === "lease" ? ttlMs + defaultGraceMs(ttlMs) : freeAfterCrashMs) + freeLateMs,
+      (freeAfterCrashMs === "lease" ? ttlMs + graceOf(ttlMs) : freeAfterCrashMs) + freeLateMs,
     abandonMs: 10_000,
     slackMs: SLACK_MS,
     callTimeoutMs,

@@ -1,8 +1,6 @@
 // When a client did not run: the spans between being stopped and going on, in the order in which they were written.
 
-import { type History, ofType } from "./history.ts";
-
-export type Span = readonly [from: number, to: number];
+import { type History, ofType, type Span } from "./history.ts";
 
 export function stops(history: History, client: string): Span[] {
   const spans: Span[] = [];
@@ -18,10 +16,22 @@ export function stops(history: History, client: string): Span[] {
   return since === null ? spans : [...spans, [since, Number.POSITIVE_INFINITY]];
 }
 
-/** How long a client did not run between two moments. */
-export function stoppedMs(history: History, client: string, from: number, to: number): number {
-  return stops(history, client).reduce(
-    (total, [start, end]) => total + Math.max(0, Math.min(to, end) - Math.max(from, start)),
-    0,
-  );
+/** How long a client did not run between two moments; `others` are spans in which nobody did. What overlaps counts once. */
+export function stoppedMs(
+  history: History,
+  client: string,
+  from: number,
+  to: number,
+  others: readonly Span[] = [],
+): number {
+  let total = 0;
+  let reached = from;
+  for (const [start, end] of [...stops(history, client), ...others].sort((a, b) => a[0] - b[0])) {
+    const since = Math.max(start, reached);
+    const until = Math.min(to, end);
+    if (until <= since) continue;
+    total += until - since;
+    reached = until;
+  }
+  return total;
 }

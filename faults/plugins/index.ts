@@ -4,6 +4,7 @@ import { blockedLoop } from "./blocked-loop.ts";
 import { clientWallClock } from "./client-wall-clock.ts";
 import { networkFaults, pushFaults, sessionFaults } from "./network.ts";
 import { kill } from "./kill.ts";
+import { type Mix, mixed, shuffled } from "./mixed.ts";
 import { none } from "./none.ts";
 import { pause } from "./pause.ts";
 import type { Plugin } from "./plugin.ts";
@@ -12,7 +13,9 @@ import { serverFreeze } from "./server-freeze.ts";
 import { serverKill } from "./server-kill.ts";
 import { serverWipe } from "./server-wipe.ts";
 import { trick } from "./trick.ts";
+import { Random } from "../../sim/world/random.ts";
 import type { Target } from "../targets/target.ts";
+import { expected } from "../verdict.ts";
 
 type Plugins = Readonly<Record<string, () => Plugin>>;
 
@@ -35,6 +38,24 @@ const plugins: Plugins = {
   ...pushFaults,
   ...sessionFaults,
 };
+
+export const MIXED = "mixed";
+/** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
+const ALWAYS = ["kill", "pause", "server-freeze", "primary-freeze", "swallowed-replies"];
+/** Not in a mix: without a C compiler it would fail. */
+const NEED_A_COMPILER = ["client-wall-clock", "server-clock"];
+const ALSO = 2;
+
+/** What else strikes must not loosen what is held against the store. */
+function mixOf(target: Target, seed: number): Mix {
+  const possible = faultsOf(target).filter((name) => name !== "none" && !NEED_A_COMPILER.includes(name));
+  const always = possible.filter((name) => ALWAYS.includes(name)).map((name) => single(name, target));
+  const isSafe = (part: Plugin): boolean => expected(part, target) === "safe";
+  const others = possible.filter((name) => !ALWAYS.includes(name)).map((name) => single(name, target));
+  const fit = always.every(isSafe) ? others.filter(isSafe) : others;
+  const parts = [...always, ...shuffled(fit, new Random(seed).fork(MIXED)).slice(0, ALSO)];
+  return { safe: parts.filter(isSafe), fenced: parts.filter((part) => !isSafe(part)) };
+}
 
 /** Whatever can happen to that store. */
 export function faultsOf({
@@ -59,10 +80,16 @@ export function faultsOf({
   );
 }
 
-/** One of those, or one of the target's own. */
-export function pluginFor(fault: string, target: Target): Plugin {
+/** One of those, one of the target's own, or several in turn, of which the seed chooses some. */
+export function pluginFor(fault: string, target: Target, seed: number): Plugin {
+  return fault === MIXED ? mixed(mixOf(target, seed)) : single(fault, target);
+}
+
+function single(fault: string, target: Target): Plugin {
   const own = target.tricks?.[fault];
   const plugin = own === undefined ? plugins[fault]?.() : trick(fault, own);
   if (plugin !== undefined) return plugin;
-  throw new Error(`there is no fault ${fault} of this store: there are ${faultsOf(target).join(", ")}`);
+  throw new Error(
+    `there is no fault ${fault} of this store: there are ${[...faultsOf(target), MIXED].join(", ")}`,
+  );
 }

@@ -68,13 +68,11 @@ function network(name: string, harm: Harm): Plugin {
       if (harm.ofPushes && listens === undefined)
         throw new Error("pushes of this store have no connection of their own");
       const only = harm.ofPushes ? listens : undefined;
-      crew.reach = async (client) => {
-        const all = await Promise.all(
-          servers.map(({ port }) => Proxy.listen({ host: "127.0.0.1", port }, only)),
-        );
+      crew.hops.push(async (client, ports) => {
+        const all = await Promise.all(ports.map((port) => Proxy.listen({ host: "127.0.0.1", port }, only)));
         proxies.set(client, all);
-        return through(all.map(({ port }) => port));
-      };
+        return all.map(({ port }) => port);
+      });
       return nothing();
     },
     strike({ crew, mark }: Run, random: Random): Promise<void> {

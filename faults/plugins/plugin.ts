@@ -22,6 +22,10 @@ export interface Plugin {
   readonly survives?: string;
   /** It sets the clients' clocks. */
   readonly setsClocks?: boolean;
+  /** The faults of which this one is made. Their marks begin with their names. */
+  readonly parts?: readonly Plugin[];
+  /** It has strikes to make that the run must not end without. */
+  readonly owes?: () => boolean;
   /** Before the first client is started. Throws when this fault is not possible here. */
   start(run: Run): Promise<void>;
   strike(run: Run, random: Random): Promise<void>;
@@ -31,3 +35,8 @@ export interface Plugin {
 }
 
 export const nothing = (): Promise<void> => Promise.resolve();
+
+/** How the mark of a part begins, in a fault that is made of several. */
+export const markOf = (part: Plugin, what: string): string => `${part.name}: ${what}`;
+
+export const struckBy = (mark: string, part: Plugin): boolean => mark.startsWith(markOf(part, ""));

@@ -15,10 +15,17 @@ export async function redisClusterTarget(): Promise<Target> {
     url: servers.url,
     guarantees: redisClusterGuarantees,
     servers: [],
-    tricks: { failover: killed(servers), "slot-move": moved(servers) },
+    tricks: { failover: killed(servers), "primary-freeze": frozen(servers), "slot-move": moved(servers) },
     version: await versionOf(servers.nodes[0] as RedisNode, "Cluster"),
     stop: () => servers.stop(),
   };
+}
+
+function replaced(servers: ClusterServers, slot: number, old: RedisNode): Promise<void> {
+  return agreed("another primary is chosen", async () => {
+    const now = await servers.masterOf(slot);
+    return now !== null && now !== old;
+  });
 }
 
 async function primaryOf(servers: ClusterServers, slot: number): Promise<RedisNode> {
@@ -47,13 +54,31 @@ function killed(servers: ClusterServers): Trick {
       const primary = await primaryOf(servers, slot);
       old = primary;
       await primary.kill();
-      await agreed("another primary is chosen", async () => {
-        const now = await servers.masterOf(slot);
-        return now !== null && now !== primary;
-      });
+      await replaced(servers, slot, primary);
     },
     async end() {
       await old?.start();
+      await servers.settled();
+    },
+  };
+}
+
+/** For long enough that it is replaced; then it wakes up and believes that it is the primary. */
+function frozen(servers: ClusterServers): Trick {
+  const next = inTurn();
+  let old: RedisNode | null = null;
+  return {
+    everyMs: [500, 1_500],
+    forMs: [0, 500],
+    survives: "failover",
+    async begin() {
+      const slot = next();
+      old = await primaryOf(servers, slot);
+      old.signal("SIGSTOP");
+      await replaced(servers, slot, old);
+    },
+    async end() {
+      old?.signal("SIGCONT");
       await servers.settled();
     },
   };

@@ -47,8 +47,8 @@ export const bounds: Checker = (history) => {
     const outcome = outcomes.get(ask.ask) ?? crashed.get(ask.client) ?? overAt;
     // Keys that are taken one after another: a call for each, and one to give back what was taken.
     const calls = context.oneByOne === true && ask.keys.length > 1 ? ask.keys.length + 1 : 1;
-    const boundMs =
-      ask.waitMs + calls * context.callTimeoutMs(ask.ttlMs) + stoppedMs(history, ask.client, ask.at, outcome);
+    const stillMs = stoppedMs(history, ask.client, ask.at, outcome, context.machineStalls);
+    const boundMs = ask.waitMs + calls * context.callTimeoutMs(ask.ttlMs) + stillMs;
     if (outcome - ask.at > boundMs + context.slackMs) {
       const took = (outcome - ask.at).toFixed(0);
       violations.push({

@@ -2,10 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import { figuresOf } from "../../faults/figures.ts";
-import { linesOf, order } from "../../faults/histories.ts";
+import { linesOf, NEMESIS, order } from "../../faults/histories.ts";
 import type { JournalLine } from "../../faults/journal.ts";
 import { page, type Result } from "../../faults/results.ts";
 import { judge } from "../../faults/verdict.ts";
+import { callTimeoutMs } from "../../src/core/call.ts";
 import { localGuarantees } from "../../src/stores/local/index.ts";
 
 const ask = (at: number, client: string, name: string): JournalLine => ({
@@ -93,6 +94,37 @@ describe("the verdict", () => {
     expect(checkersOf([over, state("paused", 300, "b"), state("resumed", 899, "b")])).toEqual([
       "over-at-grant",
     ]);
+  });
+
+  it("takes the parent's stalls off what an ask took, once and only where they overlap it (P13)", () => {
+    const asked = ask(0, "b", "b/1"); // may take 1,000 ms and one call
+    const stall = (client: string, at: number, untilMs: number): JournalLine => ({
+      ...{ type: "stall", at, client, untilMs },
+    });
+    const boundMs = 1_000 + callTimeoutMs(500);
+    const late = granted(boundMs + 700, "b", "b/1", "1");
+    expect(checkersOf([asked, late])).toEqual(["bounds"]);
+    expect(checkersOf([asked, late, stall(NEMESIS, 100, 800)])).toEqual([]);
+    expect(checkersOf([asked, late, stall(NEMESIS, 100, 500), stall("b", 200, 800)])).toEqual([]);
+    expect(checkersOf([asked, late, stall(NEMESIS, 100, 500), stall("b", 100, 500)])).toEqual(["bounds"]);
+    expect(checkersOf([asked, late, stall(NEMESIS, 9_000, 9_900)])).toEqual(["bounds"]);
+    expect(checkersOf([asked, late, stall("c", 100, 800)])).toEqual(["bounds"]);
+  });
+
+  it("excuses no overlap because the machine stood still (P1)", () => {
+    const stall: JournalLine = { type: "stall", at: 20, client: NEMESIS, untilMs: 500 };
+    const lines = [...one, stall, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
+    expect(checkersOf(lines)).toEqual(["exclusion"]);
+  });
+
+  it("holds exclusion against a store that is fenced until the first strike (P1)", () => {
+    const histories = order([...one, ask(100, "b", "b/1"), granted(300, "b", "b/1", "2")]);
+    const found = (safeUntilMs: number): string[] =>
+      judge(histories, localGuarantees, { expected: "fenced", safeUntilMs }).violations.map(
+        (it) => it.checker,
+      );
+    expect(found(300)).toEqual([]);
+    expect(found(301)).toEqual(["exclusion"]);
   });
 
   it("fails a run in which a process ended by itself (P17)", () => {
