@@ -12,7 +12,7 @@ import { Journal, nowMs } from "./journal.ts";
 import { LoopWatch } from "./loop-watch.ts";
 import type { ClientSetup, FromClient, ToClient } from "./settings.ts";
 
-const OPEN_MS = 10_000;
+const OPEN_MS = 30_000;
 
 const setup = JSON.parse(process.argv[2] ?? "") as ClientSetup;
 const { name } = setup;

@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../sim/world/random.ts";
+import { compiled } from "./compiled.ts";
 import { type Journal, nowMs } from "./journal.ts";
 import { Program } from "./program.ts";
 import type { ClientSetup, FromClient, ResourceSetup, RunSettings, ToClient } from "./settings.ts";
@@ -22,7 +23,8 @@ export interface Client {
 /** Answers at which ports a client of that name reaches what listens at these. */
 export type Hop = (name: string, ports: readonly number[]) => Promise<readonly number[]>;
 
-const READY_MS = 20_000;
+/** On a busy machine loading a client alone can take many seconds. */
+const READY_MS = 60_000;
 const EXIT_MS = 8_000;
 /** A strike looks for a client that holds something, most of the time. */
 const HOLDERS_FIRST = 0.85;
@@ -59,7 +61,7 @@ export class Crew {
       folder: this.#folder,
       open: this.#settings.cheats.includes("open-guard"),
     };
-    this.#resource = new Program("resource", setup, this.#watchdog, {});
+    this.#resource = new Program(await compiled("resource"), setup, this.#watchdog, {});
     this.#resource.onExit((how) => this.#resourceExited(how));
     await this.#resource.ready(READY_MS);
     await Promise.all(Array.from({ length: this.#settings.clients }, () => this.add()));
@@ -80,7 +82,8 @@ export class Crew {
       cheat: probe ? null : (cheats[this.#born % cheats.length] ?? null),
       probe,
     };
-    const program = new Program("client", setup, this.#watchdog, this.environment(name));
+    const file = await compiled("client");
+    const program = new Program(file, setup, this.#watchdog, this.environment(name));
     const client: Client = { name, program, probe, leases: 0, state: "starting" };
     this.#clients.add(client);
     program.onMessage((message) => {

@@ -1,7 +1,7 @@
 // One program of this folder as a child process: started, spoken to, sent signals, waited for.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Watchdog } from "./watchdog.ts";
 
@@ -15,10 +15,10 @@ export class Program {
   #said = "";
   #ended = false;
 
-  constructor(file: "client" | "resource", setup: unknown, watchdog: Watchdog, env: NodeJS.ProcessEnv) {
-    this.#name = file;
-    const program = join(import.meta.dirname, `${file}.ts`);
-    this.#child = spawn(process.execPath, ["--import", "tsx", program, JSON.stringify(setup)], {
+  /** Of a compiled file. */
+  constructor(file: string, setup: unknown, watchdog: Watchdog, env: NodeJS.ProcessEnv) {
+    this.#name = basename(file, ".js");
+    this.#child = spawn(process.execPath, [file, JSON.stringify(setup)], {
       cwd: ROOT,
       env: { ...process.env, ...env },
       stdio: ["ignore", "ignore", "pipe", "ipc"],

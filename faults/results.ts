@@ -56,6 +56,7 @@ npm run faults -- --store local --fault pause --seconds 40 --seed 1
 npm run faults -- --store local --all
 npm run faults -- --missing --seconds 20
 npm run faults -- --report
+npm run faults -- --help
 \`\`\`
 
 A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
@@ -71,7 +72,7 @@ the fence must keep the guarded register right; overlaps are counted, and every 
 same faults did to the register that has none; no lock can prevent these, the fence can. *longest recovery*: from the fault
 that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
 that ran other things too. A time in which a client's event loop did not turn, for whatever reason, is not held against
-P7, P8 and P13; it never excuses an overlap or a fence.
+P7, P8, P10 and P13, nor a time in which the whole machine stood still against P10 and P13; neither ever excuses an overlap or a fence.
 `;
 
 const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [

@@ -136,7 +136,7 @@ export interface RunContext {
   readonly slackMs: number;
   /** How long it may take until an id that is over is abandoned, once the store can be reached. */
   readonly abandonMs: number;
-  /** When the whole machine stood still, the store's server with it: nobody is blamed for that time (P13). */
+  /** When the whole machine stood still, the store's server with it: nobody is blamed for that time (P10, P13). */
   readonly machineStalls?: readonly Span[];
   /** One call's timeout, given the ttl. */
   callTimeoutMs(ttlMs: number): number;

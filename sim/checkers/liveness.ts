@@ -2,7 +2,8 @@
 // waiter is granted within one poll bound. Both show as a bound on every ask that ends, or should end, after the healing.
 
 import { beliefs } from "../beliefs.ts";
-import { type Checker, ofType, type Violation } from "../history.ts";
+import { type Ask, type Checker, type History, ofType, type Violation } from "../history.ts";
+import { stops } from "../stops.ts";
 
 export const recovery: Checker = (history) => {
   const healedAt = ofType(history, "healed")[0]?.at;
@@ -22,7 +23,7 @@ export const recovery: Checker = (history) => {
     const outcome = outcomes.get(ask.ask);
     if (outcome?.type === "granted") {
       // Time in which somebody alive held the key is that holder's, not the store's.
-      const idleMs = outcome.at - ask.at - coveredMs(history, ask.keys, ask.at, outcome.at);
+      const idleMs = outcome.at - ask.at - coveredMs(history, ask, outcome.at);
       if (idleMs <= boundMs) continue;
     }
     const took = outcome === undefined ? "never" : `${(outcome.at - ask.at).toFixed(0)} ms`;
@@ -35,18 +36,15 @@ export const recovery: Checker = (history) => {
   return violations;
 };
 
-/** How much of a span is covered by holders that believed in one of the keys. */
-function coveredMs(
-  history: Parameters<Checker>[0],
-  keys: readonly string[],
-  from: number,
-  to: number,
-): number {
+/** How much of a span is covered by holders that believed in one of the keys, or by times in which nobody could be served. */
+function coveredMs(history: History, { keys, client, at: from }: Ask, to: number): number {
   // Who waits for several keys at once keeps its place in each line, so any of them may be what all wait for.
   const several = ofType(history, "ask").some((ask) => ask.keys.length > 1);
-  const spans = beliefs(history)
+  const held = beliefs(history)
     .filter((belief) => several || belief.ask.keys.some((key) => keys.includes(key)))
-    .map((belief) => [Math.max(from, belief.from), Math.min(to, belief.to)] as const)
+    .map((belief) => [belief.from, belief.to] as const);
+  const spans = [...held, ...stops(history, client), ...(history.context.machineStalls ?? [])]
+    .map(([start, end]) => [Math.max(from, start), Math.min(to, end)] as const)
     .filter(([start, end]) => end > start)
     .sort((a, b) => a[0] - b[0]);
   let covered = 0;

@@ -111,6 +111,14 @@ describe("the verdict", () => {
     expect(checkersOf([asked, late, stall("c", 100, 800)])).toEqual(["bounds"]);
   });
 
+  it("takes them off what a probe waited for, too (P10)", () => {
+    const healed: JournalLine = { type: "healed", at: 0, what: "" };
+    const waited = [healed, ask(0, "probe", "probe/1"), granted(20_000, "probe", "probe/1", "1")];
+    const stall: JournalLine = { type: "stall", at: 100, client: NEMESIS, untilMs: 19_900 };
+    expect(checkersOf(waited)).toContain("recovery");
+    expect(checkersOf([...waited, stall])).toEqual([]);
+  });
+
   it("excuses no overlap because the machine stood still (P1)", () => {
     const stall: JournalLine = { type: "stall", at: 20, client: NEMESIS, untilMs: 500 };
     const lines = [...one, stall, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
@@ -121,7 +129,7 @@ describe("the verdict", () => {
     const histories = order([...one, ask(100, "b", "b/1"), granted(300, "b", "b/1", "2")]);
     const found = (safeUntilMs: number): string[] =>
       judge(histories, localGuarantees, { expected: "fenced", safeUntilMs }).violations.map(
-        (it) => it.checker,
+        (violation) => violation.checker,
       );
     expect(found(300)).toEqual([]);
     expect(found(301)).toEqual(["exclusion"]);

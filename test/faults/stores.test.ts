@@ -10,9 +10,9 @@ import { targetNames } from "../../faults/targets/index.ts";
 
 /** Another one each time; a failure tells it, and the command that repeats its plan. */
 const SEED = Number(process.env["HOLDFAST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-const PASS = { fault: MIXED, seconds: 8, seed: SEED, clients: 4, tasks: DEFAULTS.tasks, cheats: [] } as const;
-/** A small part of what a quiet machine reaches. */
-const LEAST_GRANTS = 15;
+const PASS = { fault: MIXED, seconds: 6, seed: SEED, clients: 4, tasks: 4, cheats: [] } as const;
+/** A quiet machine reaches 130 to 600; one with a load of 20 has had 23. */
+const LEAST_GRANTS = 8;
 
 const CLIENTS = ["kill", "pause"];
 const ALL = [...CLIENTS, "server-freeze", "swallowed-replies"];
@@ -71,7 +71,7 @@ describe.concurrent(`clients, seed ${SEED}`, () => {
   });
 
   for (const [store, kinds] of Object.entries(STORES)) {
-    it(`of ${store} keep every promise under several faults (P1 to P17)`, { timeout: 180_000 }, async () => {
+    it(`of ${store} keep every promise under several faults (P1 to P17)`, { timeout: 240_000 }, async () => {
       const { violations, figures, struck, kept } = await outcomeOf(store);
       const { seconds, clients } = PASS;
       const repeat = `npm run faults -- --store ${store} --fault ${MIXED} --seconds ${seconds} --clients ${clients} --seed ${SEED}`;
