@@ -15,7 +15,12 @@ interface Harm {
   readonly ofPushes?: boolean;
   /** How long it lasts, where that is another time than for the others. */
   readonly forMs?: readonly [number, number];
+  /** What a store must declare to survive. */
+  readonly survives?: string;
 }
+
+/** Server and client hear of it in the same moment: where a lock ends with its connection, its holder may be told too late. */
+const BROKEN = "connection lost";
 
 const SLOW_MS = [5, 250] as const;
 
@@ -23,8 +28,9 @@ const HARMS = {
   cut: { do: (proxy) => proxy.cut() },
   "cut-requests": { do: (proxy) => proxy.cut("requests") },
   "cut-replies": { do: (proxy) => proxy.cut("replies") },
-  "swallowed-replies": { do: (proxy) => proxy.swallow("replies") },
-  "dropped-connections": { do: (proxy) => proxy.drop() },
+  // A connection that has had replies swallowed is dropped at the healing.
+  "swallowed-replies": { do: (proxy) => proxy.swallow("replies"), survives: BROKEN },
+  "dropped-connections": { do: (proxy) => proxy.drop(), survives: BROKEN },
   "slow-network": { do: (proxy, random) => proxy.delay(random.between(...SLOW_MS)) },
 } satisfies Record<string, Harm>;
 
@@ -61,6 +67,7 @@ function network(name: string, harm: Harm): Plugin {
   return {
     name,
     everyMs: [100, 500],
+    ...(harm.survives === undefined ? {} : { survives: harm.survives }),
     start({ crew, target }: Run): Promise<void> {
       const { through, servers, listens } = target;
       if (through === undefined || servers.length === 0)

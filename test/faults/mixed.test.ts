@@ -13,7 +13,8 @@ import { localGuarantees } from "../../src/stores/local/index.ts";
 
 const server: FaultyServer = { name: "one", port: 1, kill: nothing, freeze: () => {}, thaw: () => {} };
 const bare: Target = { url: "", guarantees: localGuarantees, servers: [], stop: nothing };
-const served: Target = { ...bare, servers: [server], through: () => "" };
+const served: Target = { ...bare, servers: [server], through: () => "", survives: ["connection lost"] };
+const session: Target = { ...served, survives: [] };
 const failover: Trick = {
   everyMs: [0, 0],
   forMs: [0, 0],
@@ -44,6 +45,8 @@ describe("a mix of faults", () => {
     for (let seed = 0; seed < 20; seed += 1) {
       expect(partsOf(target, seed)).not.toContain("failover");
       expect(expected(pluginFor(MIXED, served, seed), served)).toBe("safe");
+      // As locks that end with their connection: the replies that are swallowed end it.
+      expect(expected(pluginFor(MIXED, session, seed), session)).toBe("fenced");
     }
   });
 

@@ -33,8 +33,14 @@ const STORES: Readonly<Record<string, readonly string[]>> = {
 };
 /** The same nodes with other files. */
 const COVERED = ["redlock-aof", "redlock-rdb"];
-/** A primary that is replaced takes leases with it, and so does a frozen leader of an old etcd; nothing else may. */
-const MAY_BE_FENCED = ["redis-cluster", "redis-sentinel", "etcd", "etcd-exclusive"];
+/**
+ * A primary that is replaced takes leases with it, so does a frozen leader of an old etcd, and session locks end with their
+ * connection; nothing else may. Until that has struck, they are held to exclusion as the others are.
+ */
+const MAY_BE_FENCED = [
+  ...["redis-cluster", "redis-sentinel", "etcd", "etcd-exclusive"],
+  ...["mysql-row", "postgres-advisory"],
+];
 
 /** Servers are started while the runs before theirs are under way. */
 const stores = Object.keys(STORES);
