@@ -92,7 +92,7 @@ process.on("message", (message: ToClient) => {
     block = message;
     blockNow();
   } else if (setup.probe) {
-    tasks = probePlans(kinds).map((plan) => worker.once(plan));
+    tasks = probePlans(kinds).map((plan) => worker.probe(plan));
     void Promise.all(tasks).then(() => close());
   } else tasks = Array.from({ length: setup.tasks }, () => worker.task());
 });

@@ -25,7 +25,7 @@ export type Hop = (name: string, ports: readonly number[]) => Promise<readonly n
 
 /** On a busy machine loading a client alone can take many seconds. */
 const READY_MS = 60_000;
-const EXIT_MS = 8_000;
+const EXIT_MS = 20_000;
 /** A strike looks for a client that holds something, most of the time. */
 const HOLDERS_FIRST = 0.85;
 

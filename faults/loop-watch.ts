@@ -22,8 +22,8 @@ export class LoopWatch {
     // Whoever is killed right after a stall has at least written down the stall.
     journal.before = () => this.#look(STALL_MS);
     this.#timer = setInterval(() => {
-      this.#look(Math.min(STALL_MS, this.#longestMs));
-      this.#lastMs = nowMs();
+      // Not the time after the look: a process may be stopped while it writes, and that is a stall as well.
+      this.#lastMs = this.#look(Math.min(STALL_MS, this.#longestMs));
       tick();
     }, EVERY_MS);
   }
@@ -33,14 +33,15 @@ export class LoopWatch {
     this.#journal.before = () => {};
   }
 
-  /** Between two turns the time goes on, so only what is longer than a turn counts. */
-  #look(leastMs: number): void {
+  /** Between two turns the time goes on, so only what is longer than a turn counts. Answers when it looked. */
+  #look(leastMs: number): number {
     const from = this.#lastMs;
     const untilMs = nowMs();
     const lateMs = untilMs - from - EVERY_MS;
-    if (lateMs <= leastMs) return;
+    if (lateMs <= leastMs) return untilMs;
     this.#longestMs = Math.max(lateMs, this.#longestMs);
     this.#lastMs = untilMs;
     this.#journal.write({ type: "stall", at: from, client: this.#name, untilMs });
+    return untilMs;
   }
 }

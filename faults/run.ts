@@ -130,6 +130,7 @@ async function play(
     await plugin.start(under);
     await crew.start();
     await torment(plugin, under, new Random(settings.seed).fork("nemesis"), settings.seconds);
+    await target.settled?.();
     await heal(crew, journal);
     await crew.finish();
     await settle(target, journal, settings.graceMs);

@@ -8,6 +8,8 @@ import type { BeliefsBook, ClientLease } from "./beliefs-book.ts";
 import { type Plan, plan } from "./plan.ts";
 import type { ResourceLink } from "./resource-link.ts";
 
+const PROBE_AGAIN_MS = 100;
+
 /** What a client uses of `Locks`; a planted defect stands in its place. */
 export interface ClientLocks extends Pick<Locks, "on" | "close"> {
   acquire(keys: readonly string[], options: Plan["options"] & { signal: AbortSignal }): Promise<ClientLease>;
@@ -43,12 +45,20 @@ export class Worker {
     }
   }
 
-  async once(planned: Plan): Promise<void> {
+  /** Asks again while the store cannot be reached, as on a busy machine it may be for a moment without any fault. */
+  async probe(planned: Plan): Promise<void> {
+    const endMs = nowMs() + planned.options.wait;
+    while (!(await this.once(planned)) && nowMs() < endMs) await this.#sleep(PROBE_AGAIN_MS);
+  }
+
+  /** Whether it was granted. */
+  async once(planned: Plan): Promise<boolean> {
     const lease = await this.#acquire(planned);
-    if (lease === null) return;
+    if (lease === null) return false;
     await this.#work(lease, planned);
     this.#deps.book.lettingGo(lease);
     this.#deps.book.released(lease, await lease.release().catch(() => null));
+    return true;
   }
 
   async #acquire({ keys, options, tries }: Plan): Promise<ClientLease | null> {

@@ -24,6 +24,7 @@ async function target(order: keyof typeof GUARANTEES): Promise<Target> {
       "majority-lost": majorityLost(cluster),
       compaction: compaction(cluster),
     },
+    settled: () => cluster.led(),
     version: `etcd ${version}`,
     stop: () => cluster.stop(),
   };

@@ -16,6 +16,7 @@ export async function redisClusterTarget(): Promise<Target> {
     guarantees: redisClusterGuarantees,
     servers: [],
     tricks: { failover: killed(servers), "primary-freeze": frozen(servers), "slot-move": moved(servers) },
+    settled: () => servers.settled(),
     version: await versionOf(servers.nodes[0] as RedisNode, "Cluster"),
     stop: () => servers.stop(),
   };

@@ -20,6 +20,7 @@ export async function redisSentinelTarget(): Promise<Target> {
       "primary-freeze": frozen(servers),
       "planned-failover": asked(servers),
     },
+    settled: () => servers.settled(),
     version: await versionOf(servers.nodes[0] as RedisNode, "with sentinels"),
     stop: () => servers.stop(),
   };

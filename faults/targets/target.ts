@@ -48,6 +48,8 @@ export interface Target {
   readonly tricks?: Readonly<Record<string, Trick>>;
   /** Where only these can come out otherwise than on another target of the same store. */
   readonly only?: readonly string[];
+  /** When its servers have found together again after the last fault. */
+  readonly settled?: () => Promise<unknown>;
   /** What runs here, for the record. */
   readonly version?: string;
   stop(): Promise<void>;

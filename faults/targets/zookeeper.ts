@@ -24,6 +24,7 @@ export async function zookeeperTarget(): Promise<Target> {
       "member-restart": memberRestart(ensemble),
       "majority-lost": majorityLost(ensemble),
     },
+    settled: () => ensemble.settled(),
     version: `ZooKeeper ${/version: ([\d.]+)/.exec(said)?.[1]}, three servers`,
     stop: () => ensemble.stop(),
   };

@@ -18,15 +18,23 @@ export const recovery: Checker = (history) => {
   const freeMs = crashed ? expiryMs : Math.min(expiryMs, context.abandonMs);
   const callMs = context.callTimeoutMs(longestTtl);
   const boundMs = freeMs + callMs + context.claimMs + 2 * context.pollMs + context.slackMs;
-  for (const ask of ofType(history, "ask")) {
-    if (!ask.client.startsWith("probe")) continue;
-    const outcome = outcomes.get(ask.ask);
+  const probes = ofType(history, "ask").filter((ask) => ask.client.startsWith("probe"));
+  const first = new Map<string, Ask>();
+  const last = new Map<string, Ask>();
+  // Who is told that the store cannot be reached asks again: the time since its first ask counts.
+  for (const ask of probes) {
+    const who = [ask.client, ...ask.keys].join();
+    if (!first.has(who)) first.set(who, ask);
+    last.set(who, ask);
+  }
+  for (const [who, ask] of first) {
+    const outcome = outcomes.get(last.get(who)?.ask ?? "");
     if (outcome?.type === "granted") {
       // Time in which somebody alive held the key is that holder's, not the store's.
       const idleMs = outcome.at - ask.at - coveredMs(history, ask, outcome.at);
       if (idleMs <= boundMs) continue;
     }
-    const took = outcome === undefined ? "never" : `${(outcome.at - ask.at).toFixed(0)} ms`;
+    const took = outcome?.type === "granted" ? `${(outcome.at - ask.at).toFixed(0)} ms` : "never";
     violations.push({
       promise: "P10",
       at: outcome?.at ?? healedAt,

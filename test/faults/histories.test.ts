@@ -119,6 +119,21 @@ describe("the verdict", () => {
     expect(checkersOf([...waited, stall])).toEqual([]);
   });
 
+  it("counts from the first ask of a probe that had to ask again, which must have been granted in the end (P10)", () => {
+    const healed: JournalLine = { type: "healed", at: 0, what: "" };
+    const refused = (at: number, name: string): JournalLine => ({
+      ...{ type: "refused", at, client: "probe", ask: name, code: "ERR_STORE_UNAVAILABLE" },
+    });
+    const again = [healed, ask(0, "probe", "probe/1"), refused(500, "probe/1")];
+    expect(checkersOf(again)).toEqual(["recovery"]);
+    const had = (at: number): JournalLine[] => [
+      ask(at - 10, "probe", "probe/2"),
+      granted(at, "probe", "probe/2", "1"),
+    ];
+    expect(checkersOf([...again, ...had(800)])).toEqual([]);
+    expect(checkersOf([...again, ...had(20_000)])).toEqual(["recovery"]);
+  });
+
   it("excuses no overlap because the machine stood still (P1)", () => {
     const stall: JournalLine = { type: "stall", at: 20, client: NEMESIS, untilMs: 500 };
     const lines = [...one, stall, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
