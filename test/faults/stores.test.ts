@@ -87,7 +87,6 @@ describe.concurrent(`clients, seed ${SEED}`, () => {
       expect(figures.grants, repeat).toBeGreaterThanOrEqual(LEAST_GRANTS);
       expect(Object.keys(struck), repeat).toEqual(expect.arrayContaining([...kinds]));
       expect(Math.min(...Object.values(struck)), `${repeat}: ${JSON.stringify(struck)}`).toBeGreaterThan(0);
-      if (process.env["SHOWN"]) console.log(store, JSON.stringify({ ...figures, struck }));
     });
   }
 });
