@@ -73,13 +73,14 @@ export class Crew {
     const { seed, tasks, cheats, graceMs } = this.#settings;
     const probe = kind === "probe";
     const name = `${kind}${this.#born}`;
+    const cheat = probe ? null : (cheats[this.#born % cheats.length] ?? null);
     const { url, allow = [] } = this.#target;
     const reached = probe ? url : await this.#reach(name);
     const common = { name, url: reached, allow, seed, graceMs, folder: this.#folder, resource: this.#socket };
     const setup: ClientSetup = {
       ...common,
       tasks,
-      cheat: probe ? null : (cheats[this.#born % cheats.length] ?? null),
+      cheat,
       probe,
     };
     const file = await compiled("client");

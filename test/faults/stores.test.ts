@@ -31,8 +31,8 @@ const STORES: Readonly<Record<string, readonly string[]>> = {
   "mysql-row": ALL,
   redlock: ALL,
 };
-/** The same nodes with other files. */
-const COVERED = ["redlock-aof", "redlock-rdb"];
+/** The same nodes with other files, and two servers of which one takes over: tried by command. */
+const COVERED = ["redlock-aof", "redlock-rdb", "mysql-pair"];
 /**
  * A primary that is replaced takes leases with it, so does a frozen leader of an old etcd, and session locks end with their
  * connection; nothing else may. Until that has struck, they are held to exclusion as the others are.
