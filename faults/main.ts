@@ -49,8 +49,9 @@ async function obey(asked: Command): Promise<void> {
   }
 }
 
-const known = (): ReadonlySet<string> =>
-  new Set(readResults().map(({ store, fault }) => `${store} ${fault}`));
+function known(): ReadonlySet<string> {
+  return new Set(readResults().map(({ store, fault }) => `${store} ${fault}`));
+}
 
 /** One line for each store, as soon as it has been asked. */
 async function list(stores: readonly string[]): Promise<void> {
@@ -104,7 +105,7 @@ async function runOne(
   const { figures, violations, struck, version, kept } = await run(settings, (line) =>
     console.log(`  ${line}`),
   );
-  for (const { promise, checker, at, what } of violations.slice(0, SHOWN)) {
+  for (const { promise, checker, at, what } of eachKindFirst(violations).slice(0, SHOWN)) {
     console.log(`${promise} (${checker}) at ${at.toFixed(1)}: ${what}`);
   }
   console.log(
@@ -123,4 +124,10 @@ async function runOne(
   if (kept === null) return;
   console.log(`FAILED; the histories are in ${kept}`);
   process.exitCode = 1;
+}
+
+/** One of each checker before the others: what one mistake causes must not hide it. */
+function eachKindFirst<T extends { readonly checker: string }>(all: readonly T[]): T[] {
+  const firsts = all.filter((one, at) => all.findIndex(({ checker }) => checker === one.checker) === at);
+  return [...firsts, ...all.filter((one) => !firsts.includes(one))];
 }
