@@ -1,9 +1,10 @@
 // What else the page of evidence tells, from the files that `npm run bench -- losses` and `npm run soak` wrote: the peers under the same
 // faults, and what long runs leave behind.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { figure, markdownTable } from "../scripts/generated.ts";
+import { type Moment, soakPlot } from "./soak/plot.ts";
 
 const ROOT: string = join(import.meta.dirname, "..");
 
@@ -40,12 +41,13 @@ interface Soak {
     readonly last: number;
     readonly flat: boolean;
   }[];
-  readonly moments: readonly { readonly sections: number; readonly refusals: number }[];
+  readonly moments: readonly Moment[];
 }
 
 export function moreEvidence(): string {
   const losses = read<Losses>("bench/results/losses.json");
   const soak = read<Soak>("faults/soak/results/redis.json");
+  if (soak !== null) writeFileSync(join(ROOT, "docs", "plots", "soak.svg"), soakPlot(soak.moments));
   return [losses === null ? "" : peers(losses), soak === null ? "" : longRun(soak)].join("");
 }
 
@@ -111,9 +113,11 @@ function longRun({ minutes, processes, tasks, keys, strikes, flat, moments }: So
   return `
 ## A long run
 
-\`npm run soak -- --minutes ${minutes}\`: ${processes} processes of ${tasks} tasks over ${keys} keys of each kind on one Redis, ${figure(last?.sections)} sections and ${figure(last?.refusals)} refusals;
+\`npm run soak -- --minutes ${minutes}\`: ${processes} processes of ${tasks} tasks over ${keys} keys of each kind on one Redis, ${figure(last?.["sections"] ?? 0)} sections and ${figure(last?.["refusals"] ?? 0)} refusals;
 faults: ${struck.join(", ")}. Medians of the samples, after a tenth of the time for warming up.
 
 ${table}
+
+![what is kept over the run](plots/soak.svg)
 `;
 }

@@ -27,7 +27,7 @@ const FAR_APART = 40;
 
 const ORDER: Readonly<Record<Bar["kind"], number>> = { bare: 0, ours: 1, peer: 2 };
 
-const STYLE = `
+export const STYLE: string = `
   .page { fill: #ffffff; } text { fill: #1f2328; font: 13px system-ui, sans-serif; paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }
   .title { font-weight: 600; font-size: 15px; } .dim { fill: #59636e; font-size: 12px; }
   .ours { fill: #0969da; } .peer { fill: #bf8700; } .bare { fill: #818b98; }

@@ -66,7 +66,9 @@ async function node(
 async function introduce(url: string): Promise<void> {
   const locks = createLocks(url, { allow: ["fresh-nodes"] });
   try {
-    await (await locks.acquire("first", { ttl: 1_000, wait: READY_MS })).release();
+    const lease = await locks.acquire("first", { ttl: 1_000, wait: READY_MS });
+    // On a busy machine nobody may answer in time: then it ends with its ttl.
+    await lease.release().catch(() => {});
   } finally {
     await locks.close();
   }
