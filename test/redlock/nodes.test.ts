@@ -52,6 +52,18 @@ describe("frozen nodes", () => {
     expect(two).toBeLessThan(12 * healthy);
   });
 
+  it("are asked again for a list as soon as they go on, although all were silent the last time", async () => {
+    const locks = world.locks({ namespace: world.name() }, { nodeTimeout: "200ms" });
+    const lease = await locks.acquire("listed");
+    for (let at = 0; at < 5; at += 1) masters.freeze(at);
+    await failure(locks.acquire("k", { wait: 0 }));
+    for (let at = 0; at < 5; at += 1) masters.thaw(at);
+    const keys: string[] = [];
+    for await (const { key } of locks.list()) keys.push(key);
+    expect(keys).toEqual(["listed"]);
+    await lease.release();
+  });
+
   it("three make an error in time that names every node, and nothing is left behind (P13, P16, P17)", async () => {
     const locks = world.locks({ namespace: world.name() }, { nodeTimeout: "200ms" });
     await (await locks.acquire("k")).release();

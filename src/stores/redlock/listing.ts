@@ -21,12 +21,9 @@ export async function* listed(
   let left = options.limit;
   // A lock that a majority knows is on one of the first nodes that are no majority less one; the others need not be walked through.
   let walked = 0;
-  for (const node of fleet.nodes) {
+  // Those that were silent the last time are asked last: only where the others are too few.
+  for (const node of fleet.nodes.toSorted((a, b) => Number(a.doubted) - Number(b.doubted))) {
     if (walked > fleet.nodes.length - fleet.majority) return;
-    if (node.doubted) {
-      failed.set(node, new Error("it did not answer the last time"));
-      continue;
-    }
     try {
       for await (const keys of pages(node, names, options.prefix, io)) {
         const fresh = keys.filter((key) => !seen.has(key));
