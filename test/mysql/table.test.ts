@@ -1,6 +1,8 @@
 // The lease table on a real server: what survives its death, who may make the tables, victims of deadlocks, rows that somebody
 // else has locked, a server that is read-only, and what is left behind.
 
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -52,6 +54,24 @@ describe("a lease", () => {
     const next = await other.acquire("survivor", { wait: 5_000 });
     expect(next.fence > lease.fence).toBe(true);
     await next.release();
+  });
+
+  it("that is waited for behind a network that has gone silent lets its process end after close (P16)", async () => {
+    const holder = open();
+    const lease = await holder.acquire("left");
+    const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
+    const url = node.url.replace(String(node.port), String(proxy.port));
+    const program = join(import.meta.dirname, "leaver.ts");
+    const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
+    await once(child, "message");
+    proxy.cut();
+    const closedMs = performance.now();
+    child.send("close");
+    await once(child, "exit");
+    // Closing waits for a moment for what it cannot tell the store.
+    expect(performance.now() - closedMs).toBeLessThan(10_000);
+    await proxy.close();
+    await lease.release();
   });
 
   it("whose row somebody else has locked is delayed, and nothing stays open behind it (P13, P16)", async () => {

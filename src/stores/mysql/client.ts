@@ -49,6 +49,7 @@ export class Mysql2Port implements MysqlPort {
   readonly hosts: readonly Address[];
   readonly #mysql2: Mysql2;
   readonly #login: Login;
+  readonly #connecting = new Set<SqlConnection>();
 
   constructor(mysql2: Mysql2, login: Login) {
     this.#mysql2 = mysql2;
@@ -67,9 +68,20 @@ export class Mysql2Port implements MysqlPort {
     });
     return new Promise((resolve, reject) => {
       const own = new OwnConnection(connection);
-      own.onEnd(reject);
-      connection.on("connect", () => resolve(own));
+      this.#connecting.add(own);
+      own.onEnd((error) => {
+        this.#connecting.delete(own);
+        reject(error);
+      });
+      connection.on("connect", () => {
+        this.#connecting.delete(own);
+        resolve(own);
+      });
     });
+  }
+
+  close(): void {
+    for (const connection of this.#connecting) connection.destroy();
   }
 }
 

@@ -93,6 +93,10 @@ export class Fleet {
     }
   }
 
+  close(): void {
+    this.#port.close();
+  }
+
   async #ask(host: Address): Promise<Asked> {
     const connection = await openPlain(this.#port, host);
     try {

@@ -52,7 +52,8 @@ export class Letters {
     const bell = this.#bell;
     bell?.close();
     this.#pool.unref();
-    if (bell === null) last();
+    // A server that has no connection to spare ends the sleep of the bell by itself.
+    if (bell === null || !this.#pool.idle) last();
     else takeDown(this.#pool, this.#proc, NEVER).then(last, last);
   }
 

@@ -36,6 +36,8 @@ export interface MysqlPort {
   /** The servers in the order of preference. */
   readonly hosts: readonly Address[];
   connect(host: Address): Promise<SqlConnection>;
+  /** Ends what is being connected. */
+  close(): void;
 }
 
 /** A column as text; binary columns arrive as bytes. */
