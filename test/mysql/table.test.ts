@@ -56,23 +56,25 @@ describe("a lease", () => {
     await next.release();
   });
 
-  it("that is waited for behind a network that has gone silent lets its process end after close (P16)", async () => {
-    const holder = open();
-    const lease = await holder.acquire("left");
-    const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
-    const url = node.url.replace(String(node.port), String(proxy.port));
-    const program = join(import.meta.dirname, "leaver.ts");
-    const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
-    await once(child, "message");
-    proxy.cut();
-    const closedMs = performance.now();
-    child.send("close");
-    await once(child, "exit");
-    // Closing waits for a moment for what it cannot tell the store.
-    expect(performance.now() - closedMs).toBeLessThan(10_000);
-    await proxy.close();
-    await lease.release();
-  });
+  it.each(["table", "row"])(
+    "that is waited for behind a network that has gone silent lets its process end after close, mode %s (P16)",
+    async (mode) => {
+      const lease = await open(`${node.url}?mode=${mode}`).acquire("left");
+      const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
+      const url = `${node.url.replace(String(node.port), String(proxy.port))}?mode=${mode}`;
+      const program = join(import.meta.dirname, "leaver.ts");
+      const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
+      await once(child, "message");
+      proxy.cut();
+      const closedMs = performance.now();
+      child.send("close");
+      await once(child, "exit");
+      // Closing waits for a moment for what it cannot tell the store.
+      expect(performance.now() - closedMs).toBeLessThan(10_000);
+      await proxy.close();
+      await lease.release();
+    },
+  );
 
   it("whose row somebody else has locked is delayed, and nothing stays open behind it (P13, P16)", async () => {
     const locks = open();

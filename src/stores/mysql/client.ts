@@ -49,7 +49,8 @@ export class Mysql2Port implements MysqlPort {
   readonly hosts: readonly Address[];
   readonly #mysql2: Mysql2;
   readonly #login: Login;
-  readonly #connecting = new Set<SqlConnection>();
+  readonly #all = new Set<SqlConnection>();
+  #leaving = false;
 
   constructor(mysql2: Mysql2, login: Login) {
     this.#mysql2 = mysql2;
@@ -68,20 +69,23 @@ export class Mysql2Port implements MysqlPort {
     });
     return new Promise((resolve, reject) => {
       const own = new OwnConnection(connection);
-      this.#connecting.add(own);
+      this.#all.add(own);
+      if (this.#leaving) own.unref();
       own.onEnd((error) => {
-        this.#connecting.delete(own);
+        this.#all.delete(own);
         reject(error);
       });
-      connection.on("connect", () => {
-        this.#connecting.delete(own);
-        resolve(own);
-      });
+      connection.on("connect", () => resolve(own));
     });
   }
 
+  leave(): void {
+    this.#leaving = true;
+    for (const connection of this.#all) connection.unref();
+  }
+
   close(): void {
-    for (const connection of this.#connecting) connection.destroy();
+    for (const connection of this.#all) connection.destroy();
   }
 }
 

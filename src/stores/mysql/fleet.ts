@@ -93,6 +93,10 @@ export class Fleet {
     }
   }
 
+  leave(): void {
+    this.#port.leave();
+  }
+
   close(): void {
     this.#port.close();
   }

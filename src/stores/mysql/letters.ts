@@ -51,9 +51,8 @@ export class Letters {
   close(last: () => void): void {
     const bell = this.#bell;
     bell?.close();
-    this.#pool.unref();
-    // A server that has no connection to spare ends the sleep of the bell by itself.
-    if (bell === null || !this.#pool.idle) last();
+    this.#pool.leave();
+    if (bell === null) last();
     else takeDown(this.#pool, this.#proc, NEVER).then(last, last);
   }
 

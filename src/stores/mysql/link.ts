@@ -35,16 +35,13 @@ export class Link {
     }
   }
 
-  /** `last` is tried once more before the end, without anybody waiting for it. */
-  close(last: (link: Link) => Promise<void> = () => Promise.resolve()): void {
+  /** `last` is tried once more before the end, and `then` follows, without anybody waiting for it. */
+  close(last: (link: Link) => Promise<void>, then: () => void): void {
     const end = (): void => {
       this.#closed = true;
       this.#drop();
+      then();
     };
-    this.#connection?.then(
-      (connection) => connection.unref(),
-      () => {},
-    );
     last(this).then(end, end);
   }
 

@@ -37,7 +37,7 @@ export async function openRows(login: Login, env: StoreEnv): Promise<OpenStore> 
     refuseForRows(facts);
     await ensureSchema(connection, rowSchema);
     const link = new Link(() => openPlain(port, host), connection);
-    return new RowOpenStore({ link, facts, connect }, env);
+    return new RowOpenStore({ link, facts, port, connect }, env);
   } catch (error) {
     connection?.destroy();
     throw mysqlError(error, "be opened");

@@ -25,7 +25,6 @@ export class Pool {
   readonly #fleet: Fleet;
   readonly #system: System;
   #primary: Promise<Primary> | null = null;
-  readonly #all = new Set<SqlConnection>();
   #idle: SqlConnection[] = [];
   #open = 0;
   #queue: (() => void)[] = [];
@@ -48,7 +47,7 @@ export class Pool {
     if (this.#primary !== null) return this.#primary;
     const round = this.#round;
     const finding = this.#fleet.find().then(({ primary, connection }) => {
-      this.#enter(connection, round);
+      this.#rounds.set(connection, round);
       this.#open += 1;
       this.#heardMs = this.#system.monoMs();
       this.#give(connection);
@@ -116,28 +115,16 @@ export class Pool {
     for (const connection of [...idle, ...this.#late.keys()]) connection.destroy();
   }
 
-  /** Whether a last word can be said without another connection. */
-  get idle(): boolean {
-    return this.#idle.length > 0;
-  }
-
   /** Does not keep the process alive from now on. */
-  unref(): void {
-    for (const connection of this.#all) connection.unref();
+  leave(): void {
+    this.#fleet.leave();
   }
 
   /** Nobody waits for anything any more. */
   close(): void {
     this.#closed = true;
     this.forget();
-    for (const connection of this.#all) connection.destroy();
     this.#fleet.close();
-  }
-
-  #enter(connection: SqlConnection, round: number): void {
-    this.#rounds.set(connection, round);
-    this.#all.add(connection);
-    connection.onEnd(() => this.#all.delete(connection));
   }
 
   async #take(patience: Patience): Promise<SqlConnection> {
@@ -179,7 +166,7 @@ export class Pool {
     const round = this.#round;
     try {
       const connection = await this.connect();
-      this.#enter(connection, round);
+      this.#rounds.set(connection, round);
       this.#heardMs = this.#system.monoMs();
       return connection;
     } catch (error) {

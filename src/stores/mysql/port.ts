@@ -36,7 +36,9 @@ export interface MysqlPort {
   /** The servers in the order of preference. */
   readonly hosts: readonly Address[];
   connect(host: Address): Promise<SqlConnection>;
-  /** Ends what is being connected. */
+  /** No connection keeps the process alive from now on, neither those there are nor new ones. */
+  leave(): void;
+  /** Ends every connection, also those that are in use or being made. */
   close(): void;
 }
 

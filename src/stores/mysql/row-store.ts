@@ -34,7 +34,7 @@ import { RowTransaction } from "./row-transaction.ts";
 import { RowTurns } from "./row-turns.ts";
 import { idleSeconds, type RowTurn } from "./row-turn.ts";
 import { rowFindings, type ServerFacts } from "./check.ts";
-import type { SqlConnection } from "./port.ts";
+import type { MysqlPort, SqlConnection } from "./port.ts";
 
 const PROC_LENGTH = 16;
 /** A waiter that asks again is answered at once if the row comes to it within so long. */
@@ -43,12 +43,14 @@ const LINGER_MS = 250;
 export interface RowParts {
   readonly link: Link;
   readonly facts: ServerFacts;
+  readonly port: MysqlPort;
   readonly connect: () => Promise<SqlConnection>;
 }
 
 export class RowOpenStore implements OpenStore<null> {
   readonly guarantees: Guarantees = mysqlRowGuarantees;
   readonly #link: Link;
+  readonly #port: MysqlPort;
   readonly #facts: ServerFacts;
   readonly #notes: RowNotes;
   readonly #turns: RowTurns;
@@ -62,9 +64,10 @@ export class RowOpenStore implements OpenStore<null> {
   readonly #wakes = new Map<string, () => void>();
   #closed = false;
 
-  constructor({ link, facts, connect }: RowParts, env: StoreEnv) {
+  constructor({ link, facts, port, connect }: RowParts, env: StoreEnv) {
     const { namespace, system } = env;
     this.#link = link;
+    this.#port = port;
     this.#facts = facts;
     this.#system = system;
     const proc = system.randomId().slice(0, PROC_LENGTH);
@@ -221,7 +224,11 @@ export class RowOpenStore implements OpenStore<null> {
     this.#closed = true;
     this.#bell.close();
     await this.#turns.close();
-    this.#link.close((link) => takeDown(link, this.#proc, this.#alone));
+    this.#port.leave();
+    this.#link.close(
+      (link) => takeDown(link, this.#proc, this.#alone),
+      () => this.#port.close(),
+    );
   }
 
   async #ask(turn: RowTurn, request: Request, io: Io): Promise<AttemptAnswer<null>> {
