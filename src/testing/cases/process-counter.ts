@@ -64,8 +64,9 @@ export const counterCases: readonly ProcessCase[] = [
       const key = ctx.key();
       const [first, second, ...survivors] = children as [Child, Child, ...Child[]];
       for (const child of [first, second])
-        child.start("count", { key, ...counter, times: 100_000, ttl: 300 });
-      const working = survivors.map((child) => later(count(child, key, counter, 300)));
+        child.start("count", { key, ...counter, times: 100_000, ttl: 1_000 });
+      // Those who live must not lose their leases to a slow machine.
+      const working = survivors.map((child) => later(count(child, key, counter, 10_000)));
       for (const child of [first, second]) {
         await sleep(150);
         await child.kill();
