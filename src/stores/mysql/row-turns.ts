@@ -110,6 +110,8 @@ export class RowTurns {
     const used = Number(lastFences[0] ?? turn.used);
     const seconds = idleSeconds({ ttlMs, graceMs: request.graceMs });
     const keeping = turn.session.keep(seconds);
+    // Looked at below; the session may end before that, and what nobody has heard of ends a process.
+    keeping.catch(() => {});
     if (used !== turn.used || label !== turn.label) {
       await this.#notes.tell(request, turn.session.token, used, label, io);
       [turn.used, turn.label] = [used, label];
