@@ -126,6 +126,31 @@ describe("a holder of a row", () => {
     await proxy.close();
   });
 
+  it("whose session ends while its renewal writes down what has changed loses it, and its process goes on (P17)", async () => {
+    const proxy = await Proxy.listen({ host: "127.0.0.1", port: server.port });
+    const far = await openStore({ url: url().replace(`:${server.port}/`, `:${proxy.port}/`) });
+    const one = request("renewed");
+    const fence = await fenceOf(far, one);
+    const session = Number(
+      await asking.one(
+        "SELECT id FROM information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id ORDER BY trx_started DESC LIMIT 1",
+      ),
+    );
+    proxy.cut("requests");
+    const item = { request: one, cookie: null, ttlMs: one.ttlMs, lastFences: [fence + 1n], label: "another" };
+    const renewed = far.renew([item], io).then(
+      () => "answered",
+      () => "failed",
+    );
+    await asking.run(`KILL ${session}`);
+    // Until the end of the session has arrived.
+    await io.sleep(300);
+    proxy.heal();
+    expect(["answered", "failed"]).toContain(await renewed);
+    await far.close();
+    await proxy.close();
+  });
+
   it("whose reply to the grant was lost has it or has it not, and never leaves it behind (P8)", async () => {
     const proxy = await Proxy.listen({ host: "127.0.0.1", port: server.port });
     const [far, near] = [open(url().replace(`:${server.port}/`, `:${proxy.port}/`)), open()];
