@@ -69,10 +69,11 @@ describe("a lease", () => {
       const closedMs = performance.now();
       child.send("close");
       await once(child, "exit");
-      // Closing waits for a moment for what it cannot tell the store.
-      expect(performance.now() - closedMs).toBeLessThan(10_000);
+      const tookMs = performance.now() - closedMs;
       await proxy.close();
       await lease.release();
+      // A connection in the making keeps its process for the 10 s that it may take; a silent one would keep it for ever.
+      expect(tookMs).toBeLessThan(25_000);
     },
   );
 
