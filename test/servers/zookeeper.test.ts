@@ -225,24 +225,57 @@ describe("an ensemble", () => {
     before.destroy(gone);
   });
 
-  it("lets a read behind a sync see what another server has acknowledged", async () => {
+  it.each([
+    ["a sync at a follower", "follower", (link: Connection) => link.send(ops.sync("/"))],
+    ["a write at the leader", "leader", (link: Connection) => link.send(ops.multi([ops.check("/")]))],
+  ] as const)("lets a read behind %s see what another server has acknowledged", async (_what, role, ask) => {
+    const leader = await ensemble.leader();
+    const followers = ensemble.members.filter((member) => member !== leader);
     const [one, two] = await Promise.all(
-      ensemble.members.slice(0, 2).map(({ port }) => connect(port, 4_000)),
+      [followers[0], role === "leader" ? leader : followers[1]].map((member) =>
+        connect(member?.port ?? 0, 4_000),
+      ),
     );
     if (one === undefined || two === undefined) throw new Error("no members");
-    await one.send(container("/synced"));
+    await one.send(container(`/seen-${role}`));
     for (let turn = 0; turn < 50; turn += 1) {
-      const { path } = await one.send(place("/synced/x."));
-      const [, names] = await Promise.all([
-        two.send(ops.sync("/synced")),
-        two.send(ops.getChildren("/synced")),
-      ]);
-      expect(names).toContain(path.slice("/synced/".length));
+      const { path } = await one.send(place(`/seen-${role}/x.`));
+      const [, names] = await Promise.all([ask(two), two.send(ops.getChildren(`/seen-${role}`))]);
+      expect(path).toBe(`/seen-${role}/${names[0]}`);
       await one.send(ops.remove(path));
     }
     for (const link of [one, two]) {
       await link.send(ops.close);
       link.destroy(gone);
+    }
+  });
+
+  it("answers a sync at the leader without regard to what others wait for, but never ahead of what the session asked before", async () => {
+    const leader = await ensemble.leader();
+    const followers = ensemble.members.filter((member) => member !== leader);
+    const [own, other] = await Promise.all([1, 2].map(() => connect(leader.port, 4_000)));
+    if (own === undefined || other === undefined) throw new Error("no members");
+    await own.send(container("/asked"));
+    try {
+      for (const member of followers) member.kill("SIGSTOP");
+      const lost = own.send(place("/asked/x.")).catch((error: unknown) => error);
+      await other.send(ops.sync("/"));
+      expect(await other.send(ops.getChildren("/asked"))).toEqual([]);
+      own.destroy(gone);
+      expect(await lost).toBeInstanceOf(ConnectionLost);
+      const again = await connect(leader.port, 4_000, own);
+      let answered = false;
+      const names = again.send(ops.sync("/")).then(async () => {
+        answered = true;
+        return await again.send(ops.getChildren("/asked"));
+      });
+      await other.send(ops.sync("/"));
+      expect(answered).toBe(false);
+      for (const member of followers) member.kill("SIGCONT");
+      expect(await names).toHaveLength(1);
+      for (const link of [again, other]) link.destroy(gone);
+    } finally {
+      for (const member of followers) member.kill("SIGCONT");
     }
   });
 

@@ -81,7 +81,7 @@ export class Attempts {
 
   async #first(link: Link, request: Request): Promise<Answer> {
     // Who will not wait need not disturb the line: it looks first.
-    const refused = request.queue ? null : await this.#peek(link, request);
+    const refused = request.queue ? null : await this.#peek(link, request, this.#desk.sync(link));
     if (refused !== null) return refused;
     const claim = this.#desk.claims.begin(request.id, link.sessionId);
     return this.#made(link, claim, request, () => this.#places.make(link, claim, request));
@@ -100,10 +100,15 @@ export class Attempts {
     return lists === null ? ENDED : this.#judge(link, claim, request, lists);
   }
 
-  async #peek(link: Link, request: Request): Promise<Answer | null> {
-    const synced = this.#desk.sync(link);
+  /** Says no only of what it saw behind a barrier: a release that was acknowledged before must not be missed. */
+  async #peek(
+    link: Link,
+    request: Request,
+    asked: Promise<unknown>,
+    behindBarrier = false,
+  ): Promise<Answer | null> {
     const lists = await this.#desk.lists(link, request.keys);
-    await synced;
+    await asked;
     const { lines } = await this.#swept(link, request, lists);
     const own: Entry = { ...request, keys: request.keys.length, name: "", session: "", seq: 0, kept: false };
     for (const [at, { entries }] of lines.entries()) {
@@ -112,6 +117,7 @@ export class Attempts {
     }
     const blocked = lines.findIndex(({ entries }) => !fits(entries, own));
     if (blocked === -1) return null;
+    if (!behindBarrier) return this.#peek(link, request, this.#desk.barrier(link), true);
     this.#desk.end(request.id);
     const holders = await this.#looks.holding(link, request.keys[blocked] as string, lines[blocked] as Line);
     return { busy: { holders: holders.map(({ row }) => this.#looks.info(row)), againMs: POLL_MS } };

@@ -7,7 +7,17 @@ import { type Claim, Claims } from "./claims.ts";
 import type { Paths } from "./names.ts";
 import type { Link, ZooKeeperPort } from "./port.ts";
 import { Code, isCode, ServerError } from "./wire/errors.ts";
-import { type Acl, create, Flags, getChildren, type MultiResult, remove, sync } from "./wire/ops.ts";
+import {
+  type Acl,
+  check,
+  create,
+  Flags,
+  getChildren,
+  multi,
+  type MultiResult,
+  remove,
+  sync,
+} from "./wire/ops.ts";
 
 /** A server's answer to "do this" in a failed multi: not this one, another one failed. */
 const NOT_THIS_ONE = -2;
@@ -41,9 +51,17 @@ export class Desk {
     return this.#ended.has(id);
   }
 
-  /** Whatever is read on this link afterwards is not older than now, and the session was alive at the leader. */
+  /**
+   * The session was alive at the leader, and what is read on this link afterwards is not older than now. In one case it can be
+   * older by a moment: who is connected to the leader itself does not wait for what others have asked it.
+   */
   sync(link: Link): Promise<unknown> {
     return quietly(link.send(sync(this.paths.root)));
+  }
+
+  /** A write that changes nothing: what is read behind it is never older than now, at the leader neither. */
+  barrier(link: Link): Promise<unknown> {
+    return quietly(link.send(multi([check("/")])));
   }
 
   /** The names below the containers of keys; a key without one has none. */
