@@ -13,10 +13,10 @@ const PANELS: readonly (readonly [name: string, title: string])[] = [
   ["serverKeys", "keys in the server"],
   ["serverClients", "connections to the server"],
 ];
-const [WIDTH, TOP, PANEL, LINE, LEFT, RIGHT] = [860, 20, 84, 52, 70, 20];
+const [WIDTH, TOP, PANEL, LINE, LEFT, RIGHT, BOTTOM] = [860, 20, 84, 52, 70, 20, 34];
 
 export function soakPlot(moments: readonly Moment[]): string {
-  const height = TOP + PANELS.length * PANEL + 10;
+  const height = TOP + PANELS.length * PANEL + BOTTOM;
   const endSeconds = moments.at(-1)?.["seconds"] ?? 1;
   const panels = PANELS.flatMap(([name, title], row) => {
     const values = moments.map((one) => one[name] ?? 0);
@@ -41,7 +41,18 @@ export function soakPlot(moments: readonly Moment[]): string {
     "</style>",
     `<rect class="page" width="${WIDTH}" height="${height}"/>`,
     ...panels,
+    ...ticks(endSeconds, height - 12),
     "</svg>",
     "",
   ].join("\n");
+}
+
+/** Where in the run one is, below the lowest panel. */
+function ticks(endSeconds: number, y: number): string[] {
+  return [0, 0.5, 1].map((share) => {
+    const x = LEFT + share * (WIDTH - LEFT - RIGHT);
+    const anchor = share === 0 ? "start" : share === 1 ? "end" : "middle";
+    const minutes = Number(((share * endSeconds) / 60).toFixed(1));
+    return `<text class="dim" x="${x}" y="${y}" text-anchor="${anchor}">${minutes} min</text>`;
+  });
 }
