@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Figures } from "./figures.ts";
+import { matrix } from "./matrix.ts";
 import { moreEvidence } from "./more-evidence.ts";
 import type { RunSettings } from "./settings.ts";
 
@@ -101,5 +102,5 @@ export function page(results: readonly Result[]): string {
   const titles = row(COLUMNS.map(([title]) => title));
   const rule = `|${"---|".repeat(COLUMNS.length)}`;
   const rows = results.map((result) => row(COLUMNS.map(([, show]) => show(result))));
-  return [HEAD, titles, rule, ...rows, NOTES].join("\n");
+  return [HEAD + matrix(results), "## Every run", "", titles, rule, ...rows, NOTES].join("\n");
 }

@@ -193,5 +193,18 @@ describe("the figures", () => {
       ...figures,
     };
     expect(page([result])).toContain("| local | kill | safe | 9 | 7 | 0 | 0 |");
+    const fenced: Result = {
+      ...result,
+      store: "redis",
+      fault: "cut",
+      expected: "fenced",
+      grants: 12,
+      overlaps: 3,
+    };
+    const glance = page([result, fenced, { ...fenced, fault: "kill", violations: 2 }]);
+    expect(glance).toContain("3 runs, 24 grants, **2 broken promises**.");
+    expect(glance).toContain("| fault | local | redis |");
+    expect(glance).toContain("| kill | 0 | **2 of 12** |");
+    expect(glance).toContain("| cut | · | 12 (3) |");
   });
 });

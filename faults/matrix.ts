@@ -1,0 +1,38 @@
+// All runs at a glance: a line for each fault, a column for each store. What a cell claims is in the long table below it.
+
+import { figure, markdownTable } from "../scripts/generated.ts";
+import type { Result } from "./results.ts";
+
+const NONE = "none";
+const EMPTY = "·";
+
+const LEGEND = `
+A cell is the number of grants in that run. A number alone: no two holders believed at once. With a second one in brackets: the store
+leaves that fault to the fence, and so often two believed at once; the guarded register stayed right. **In bold**: so many promises
+were broken. \`${EMPTY}\`: this cannot happen to that store, or happens to it under another name. The network faults go through a proxy in
+front of each server; Sentinel and Cluster tell their clients where the servers are, so there they are frozen and failed over
+instead. \`redlock-aof\`, \`redlock-rdb\` and \`mysql-pair\` are setups of their store and run what comes out otherwise on them.
+`;
+
+/** Faults that more stores know come first, and none before all others. */
+export function matrix(results: readonly Result[]): string {
+  const stores = [...new Set(results.map(({ store }) => store))].sort();
+  const known = (fault: string): number => results.filter((one) => one.fault === fault).length;
+  const faults = [...new Set(results.map(({ fault }) => fault))].sort(
+    (a, b) => Number(b === NONE) - Number(a === NONE) || known(b) - known(a) || (a < b ? -1 : 1),
+  );
+  const cell = (fault: string, store: string): string => {
+    const result = results.find((one) => one.fault === fault && one.store === store);
+    return result === undefined ? EMPTY : shown(result);
+  };
+  const rows = faults.map((fault) => [fault, ...stores.map((store) => cell(fault, store))]);
+  const grants = results.reduce((sum, one) => sum + one.grants, 0);
+  const broken = results.reduce((sum, one) => sum + one.violations, 0);
+  const sum = `${results.length} runs, ${figure(grants)} grants, ${broken === 0 ? "no promise broken" : `**${broken} broken promises**`}.`;
+  return ["", "## At a glance", "", sum, "", markdownTable(["fault", ...stores], rows), LEGEND].join("\n");
+}
+
+function shown({ grants, overlaps, violations, expected }: Result): string {
+  if (violations > 0) return `**${violations} of ${figure(grants)}**`;
+  return expected === "fenced" ? `${figure(grants)} (${overlaps})` : figure(grants);
+}
