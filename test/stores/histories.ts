@@ -109,6 +109,8 @@ export interface Side {
   pushed?(): Promise<readonly string[]>;
   /** See Reference. */
   readonly beatFirst?: boolean;
+  /** How long a grant waits for a waiter; where it is not what most stores say. */
+  readonly claimMs?: number;
 }
 
 /** Both sides of one history. */
@@ -119,7 +121,7 @@ export class Pair {
   readonly #known: Known[] = [];
 
   constructor(side: Side, stores: readonly OpenStore[]) {
-    this.#reference = new Reference({ beatFirst: side.beatFirst ?? false });
+    this.#reference = new Reference(side);
     this.#side = side;
     this.#stores = stores;
     this.#reference.nowUs = START_US;

@@ -16,10 +16,12 @@ export class Reference {
   readonly #records = new Map<string, KeyRecord>();
   readonly #ended = new Set<string>();
   readonly #beatFirst: boolean;
+  readonly #claimMs: number;
 
   /** `beatFirst`: whoever asks is seen before the step, as in a table, so a long silence that nobody noticed costs it no place. */
-  constructor({ beatFirst = false } = {}) {
+  constructor({ beatFirst = false, claimMs = CLAIM_MS } = {}) {
     this.#beatFirst = beatFirst;
+    this.#claimMs = claimMs;
   }
 
   attempt(proc: string, request: Request): AttemptAnswer<null> {
@@ -34,7 +36,7 @@ export class Reference {
       if (!("busy" in answer)) return [answer, true];
       if (!request.queue) this.#ended.add(request.id);
       const holders = records.flatMap((one) => one.holders).map((row) => holderInfo(row, this.nowUs / 1_000));
-      return [{ busy: { holders, againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } }, true];
+      return [{ busy: { holders, againMs: heartbeatFor(this.#claimMs, request.ttlMs) } }, true];
     });
   }
 
@@ -95,7 +97,7 @@ export class Reference {
       nowMs: this.nowUs / 1_000,
       wallUs: this.nowUs,
       self: proc,
-      claimMs: CLAIM_MS,
+      claimMs: this.#claimMs,
       alive: () => true,
       record: (key) => copies.get(key) ?? null,
     });
