@@ -1,7 +1,7 @@
 // Folders that earlier boots left in the directory. Removed when nobody can be using them: a container may have a boot id
 // of its own on the same kernel, and on a shared file system the folder may be another machine's present.
 
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { System } from "../../core/system.ts";
 import { remoteFileSystem } from "./file-systems.ts";
@@ -28,7 +28,7 @@ export function bootInUse(place: Place, name: string, kernel: KernelLock): boole
 /** Best effort: a folder that cannot be removed does no harm. */
 export function removeOtherBoots(place: Place, kernel: KernelLock, system: System): void {
   try {
-    if (remoteFileSystem(place.root.path) !== null) return;
+    if (remoteFileSystem(realpathSync(place.root.path)) !== null) return;
     for (const name of readdirSync(place.root.path)) {
       const path = join(place.root.path, name);
       const useless = DRAFT.test(name)

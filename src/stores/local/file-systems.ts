@@ -1,24 +1,83 @@
-// What kind of file system a directory is on, where that matters for locks.
+// What kind of file system a directory is on, where that matters for locks. Read from the kernel's list of mounts, which names
+// what statfs(2) calls FUSE: a share of another machine, or a layer of this container.
 
-import { statfsSync } from "node:fs";
+import { readFileSync, statfsSync } from "node:fs";
 
-/** From statfs(2). FUSE and 9p are what a virtual machine or a desktop shares a host's directory by. */
-const REMOTE: ReadonlyMap<number, string> = new Map([
-  [0x6969, "NFS"],
-  [0xff534d42, "CIFS"],
-  [0xfe534d42, "SMB"],
-  [0x517b, "SMB"],
-  [0x65735546, "FUSE"],
+export interface Mount {
+  /** What of the file system is seen here. */
+  readonly root: string;
+  readonly point: string;
+  readonly type: string;
+  readonly source: string;
+}
+
+/** Other machines may have them mounted too. 9p, virtiofs and their like are what a virtual machine shares a host's directory by. */
+const REMOTE = new Set([
+  ...["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "prl_fs", "ceph", "afs", "coda"],
+  ...["lustre", "gfs2", "ocfs2", "gpfs", "beegfs", "glusterfs", "orangefs", "pvfs2", "fuse"],
+]);
+/** Of this machine alone. Every other `fuse.*` is taken for a share: most are, and none says. */
+const FUSE_OF_THIS_MACHINE = new Set([
+  ...["fuse.fuse-overlayfs", "fuse.lxcfs", "fuse.bindfs", "fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs"],
+  ...["fuse.ntfs-3g", "fuse.exfat"],
+]);
+/** What a container's own files are on. */
+const LAYERS = new Set(["overlay", "aufs", "fuse.fuse-overlayfs"]);
+
+/** The types of statfs(2), for a directory whose mount is not in the list: the root of a chroot. */
+const BY_NUMBER: ReadonlyMap<number, string> = new Map([
+  [0x6969, "nfs"],
+  [0xff534d42, "cifs"],
+  [0xfe534d42, "smb3"],
+  [0x65735546, "fuse"],
   [0x01021997, "9p"],
-  [0x00c36400, "Ceph"],
-  [0x5346414f, "AFS"],
-  [0x0bd00bd0, "Lustre"],
-  [0x01161970, "GFS2"],
-  [0x7461636f, "OCFS2"],
-  [0x47504653, "GPFS"],
+  [0x00c36400, "ceph"],
 ]);
 
-/** The name of the file system if other machines may be on it too, else null. */
-export function remoteFileSystem(path: string): string | null {
-  return REMOTE.get(statfsSync(path).type) ?? null;
+/** "" where the kernel does not tell. */
+export function readMounts(): string {
+  try {
+    return readFileSync("/proc/self/mountinfo", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** The mount that `path` is on: the deepest, and of those on one another the last. See proc_pid_mountinfo(5). */
+export function mountOf(mounts: string, path: string): Mount | null {
+  let found: Mount | null = null;
+  for (const line of mounts.split("\n")) {
+    const [place = "", what = ""] = line.split(" - ");
+    const [, , , root, point] = place.split(" ").map(plain);
+    const [type, source] = what.split(" ").map(plain);
+    if (root === undefined || point === undefined || type === undefined) continue;
+    const over = point === "/" || path === point || path.startsWith(`${point}/`);
+    if (!over || (found !== null && found.point.length > point.length)) continue;
+    found = { root, point, type, source: source ?? "" };
+  }
+  return found;
+}
+
+/** Spaces and their like are written as \040. */
+function plain(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_all, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}
+
+export function isRemote(type: string): boolean {
+  return REMOTE.has(type) || (type.startsWith("fuse.") && !FUSE_OF_THIS_MACHINE.has(type));
+}
+
+/** Whether this is what a container's root file system is made of. */
+export function isLayer({ type, point }: Mount): boolean {
+  return point === "/" && LAYERS.has(type);
+}
+
+/** The name of the file system if other machines may be on it too, else null. `path` has no links in it. */
+export function remoteFileSystem(path: string, mounts: string = readMounts()): string | null {
+  const mount = mountOf(mounts, path);
+  if (mount === null) return BY_NUMBER.get(statfsSync(path).type) ?? null;
+  if (!isRemote(mount.type)) return null;
+  return mount.source === "" ? mount.type : `${mount.type} (${mount.source})`;
 }
