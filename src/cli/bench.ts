@@ -1,6 +1,6 @@
 // `holdfast bench`: how fast this store is from here, in three short measurements. It locks keys of its own name and leaves nothing.
 
-import type { Locks } from "../index.ts";
+import type { AllowName, Locks } from "../index.ts";
 import { openLocks, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { table } from "./words.ts";
@@ -8,6 +8,7 @@ import { table } from "./words.ts";
 export interface BenchFlags extends StoreFlags {
   readonly for?: number;
   readonly tasks?: number;
+  readonly allow?: readonly string[];
 }
 
 interface Measured {
@@ -26,7 +27,7 @@ const OPTIONS = { ttl: 30_000, wait: 30_000 } as const;
 const KEY = "holdfast:bench";
 
 export async function bench(flags: BenchFlags): Promise<number> {
-  const { locks } = openLocks(flags);
+  const { locks } = openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
   const { for: ms = FOR_MS, tasks = TASKS } = flags;
   try {
     // The first call opens the store.

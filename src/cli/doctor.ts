@@ -1,15 +1,21 @@
 // `holdfast doctor`: is this store safe to lock on? What the store itself found, how long a call to it takes against the ttl, and
-// what it promises. The exit code is that of the worst finding.
+// what it promises. A store that cannot be opened is a finding too. The exit code is that of the worst finding.
 
-import { ALLOW_NAMES, type Finding, type Guarantees, type Locks } from "../index.ts";
-import { EXIT } from "./exit-codes.ts";
-import { openLocks, type StoreFlags } from "./options.ts";
+import { type Finding, type Guarantees, LockError, type Locks } from "../index.ts";
+import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { openToLook, type StoreFlags, storeUrl } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { paint } from "./paint.ts";
-import { clean, time } from "./words.ts";
+import { clean, place, time } from "./words.ts";
 
 export interface DoctorFlags extends StoreFlags {
   readonly ttl?: number;
+}
+
+interface Examined {
+  readonly findings: readonly Finding[];
+  /** null where no call has succeeded. */
+  readonly callMs: number | null;
 }
 
 const DEFAULT_TTL_MS = 30_000;
@@ -20,20 +26,33 @@ const EXIT_BY_LEVEL = { danger: EXIT.unavailable, warning: 1, info: 0 } as const
 const KEY = "holdfast:doctor";
 
 export async function doctor(flags: DoctorFlags): Promise<number> {
-  // Everything is allowed, so that what is unsafe is found and not refused.
-  const { locks } = openLocks(flags, { allow: ALLOW_NAMES });
+  const locks = openToLook(flags);
   try {
     const ttlMs = flags.ttl ?? DEFAULT_TTL_MS;
-    const found = await locks.check();
-    const callMs = await roundTrip(locks);
-    const findings = [...found, ...slow(callMs, ttlMs)].toSorted((a, b) => weight(b) - weight(a));
+    const { findings, callMs } = await examine(locks, ttlMs);
+    const store = place(storeUrl(flags));
     const { guarantees } = locks;
-    if (flags.json) printJson({ findings, callMs: Number(callMs.toFixed(3)), ttlMs, guarantees });
-    else print(`${lines(findings, callMs, ttlMs, guarantees).join("\n")}\n`);
+    if (flags.json) printJson({ store, findings, callMs, ttlMs, guarantees });
+    else print(`${[...words(store, findings), ...promises(callMs, ttlMs, guarantees)].join("\n")}\n`);
     return Math.max(0, ...findings.map(({ level }) => EXIT_BY_LEVEL[level]));
   } finally {
     await locks.close();
   }
+}
+
+/** The worst first. */
+async function examine(locks: Locks, ttlMs: number): Promise<Examined> {
+  const found: Finding[] = [];
+  let callMs: number | null = null;
+  try {
+    found.push(...(await locks.check()));
+    callMs = await roundTrip(locks);
+    found.push(...slow(callMs, ttlMs));
+  } catch (error) {
+    if (!LockError.is(error) || exitCodeOf(error) !== EXIT.unavailable) throw error;
+    found.push(refusal(error));
+  }
+  return { findings: found.toSorted((a, b) => weight(b) - weight(a)), callMs };
 }
 
 const weight = ({ level }: Finding): number => EXIT_BY_LEVEL[level];
@@ -46,7 +65,25 @@ async function roundTrip(locks: Locks): Promise<number> {
     await locks.inspect(KEY);
     took.push(performance.now() - startMs);
   }
-  return took.toSorted((a, b) => a - b)[CALLS / 2] as number;
+  return Number((took.toSorted((a, b) => a - b)[CALLS / 2] as number).toFixed(3));
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  ERR_STORE_UNSAFE: "unsafe",
+  ERR_LOCK_UNSUPPORTED: "unsupported",
+  ERR_LOCK_QUORUM: "no-quorum",
+};
+
+/** The store could not be opened or asked. */
+function refusal(error: LockError): Finding {
+  const { fix } = error as { readonly fix?: unknown };
+  return {
+    id: REFUSED[error.code] ?? "unavailable",
+    level: "danger",
+    what: error.message,
+    why: "nothing can be locked here, and what else may be wrong could not be looked at",
+    fix: typeof fix === "string" ? fix : "mend what it says, or correct --store; then ask the doctor again",
+  };
 }
 
 function slow(callMs: number, ttlMs: number): Finding[] {
@@ -62,26 +99,52 @@ function slow(callMs: number, ttlMs: number): Finding[] {
   ];
 }
 
-function lines(
-  findings: readonly Finding[],
-  callMs: number,
-  ttlMs: number,
-  guarantees: Guarantees,
-): readonly string[] {
-  const said = findings.flatMap(({ id, level, what, why, fix }) => [
-    `${paint(level, level)}  ${id}: ${clean(what)}`,
-    `  why: ${clean(why)}`,
-    `  fix: ${clean(fix)}`,
-  ]);
+function words(store: string, findings: readonly Finding[]): readonly string[] {
   return [
-    ...(said.length === 0 ? [paint("good", "nothing found")] : said),
+    `${store}: ${findings.length === 0 ? paint("good", "nothing found") : counted(findings)}`,
+    ...findings.flatMap(({ id, level, what, why, fix }) => [
+      `${paint(level, level.padEnd(LEVEL_WIDTH))} ${id}: ${clean(what)}`,
+      `  why: ${clean(why)}`,
+      `  fix: ${clean(fix)}`,
+    ]),
+  ];
+}
+
+const LEVEL_WIDTH = "warning".length;
+const NAMES = {
+  danger: ["danger", "dangers"],
+  warning: ["warning", "warnings"],
+  info: ["remark", "remarks"],
+};
+
+/** 1 danger, 2 remarks */
+function counted(findings: readonly Finding[]): string {
+  return (["danger", "warning", "info"] as const)
+    .map((level) => [findings.filter((one) => one.level === level).length, NAMES[level]] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, [one, many]]) => `${count} ${count === 1 ? one : many}`)
+    .join(", ");
+}
+
+const FENCES: Readonly<Record<Guarantees["fence"], string>> = {
+  G3: "grows under any fault of processes, network or clocks (G3)",
+  G2: "grows while a majority keeps its counters (G2)",
+  G1: "grows unless acknowledged writes are lost and clocks run back (G1)",
+};
+
+/** Nothing of a store that could not be asked. */
+function promises(callMs: number | null, ttlMs: number, guarantees: Guarantees): readonly string[] {
+  if (callMs === null) return [];
+  const { fence, order, wakes, kinds, survives, needs } = guarantees;
+  return [
     "",
     `a call takes ${callMs.toFixed(1)} ms (the middle of ${CALLS}), the ttl is ${time(ttlMs)}`,
-    `fence ${guarantees.fence}, order ${guarantees.order}, wakes by ${guarantees.wakes}, a dead holder's key is free after ${free(guarantees)}`,
-    `kinds: ${guarantees.kinds.join(", ")}`,
-    `exclusion holds under: ${guarantees.survives.join(", ")}`,
+    `the fence ${FENCES[fence]}`,
+    `order ${order}, wakes by ${wakes}, a dead holder's key is free after ${free(guarantees)}`,
+    `kinds: ${kinds.join(", ")}`,
+    `exclusion holds under: ${survives.join(", ")}`,
     "needs:",
-    ...guarantees.needs.map((need) => `  ${need}`),
+    ...needs.map((need) => `  ${need}`),
   ];
 }
 

@@ -5,7 +5,10 @@ import { type Command, InvalidArgumentError, type Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
 
 /** Names that would be taken for what a child was told. */
-const OTHER_NAMES: Readonly<Record<string, string>> = { label: "HOLDFAST_RUN_LABEL" };
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  label: "HOLDFAST_RUN_LABEL",
+  fence: "HOLDFAST_REVOKE_FENCE",
+};
 const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no"]);
 
 export function variableOf(option: Option): string {

@@ -2,7 +2,7 @@
 
 import type { LockInfo } from "../index.ts";
 import { LS_HEAD, lockJson, lockRow } from "./lock-view.ts";
-import { openLocks, type StoreFlags } from "./options.ts";
+import { openToLook, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { table } from "./words.ts";
 
@@ -12,7 +12,7 @@ export interface LsFlags extends StoreFlags {
 }
 
 export async function ls(flags: LsFlags): Promise<number> {
-  const { locks } = openLocks(flags);
+  const locks = openToLook(flags);
   const { prefix, limit } = flags;
   try {
     const found: LockInfo[] = [];

@@ -3,22 +3,37 @@
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
+import { LockError } from "../index.ts";
 import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
-import { complain, tolerateClosedPipes } from "./output.ts";
+import { complain, complainJson, tolerateClosedPipes } from "./output.ts";
 import { makeProgram } from "./program.ts";
 
 async function main(args: readonly string[]): Promise<number> {
   let exitCode = 0;
+  let asJson = false;
+  const program = makeProgram({
+    chosen: (flags) => (asJson = flags.json === true),
+    ended: (code) => (exitCode = code),
+  });
   try {
     refuseMangled(args);
-    await makeProgram((code) => (exitCode = code)).parseAsync(args, { from: "user" });
+    await program.parseAsync(args, { from: "user" });
     return exitCode;
   } catch (error) {
     // Commander has said its line already; help and version end well.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    complain(describe(error));
-    return exitCodeOf(error);
+    return failed(error, asJson);
   }
+}
+
+/** Wrong usage is a mistake of whoever wrote the line, and told in words. */
+function failed(error: unknown, asJson: boolean): number {
+  const exitCode = exitCodeOf(error);
+  const message = describe(error);
+  const code = LockError.is(error) ? error.code : null;
+  if (asJson && exitCode !== EXIT.usage) complainJson({ error: { code, message }, exitCode });
+  else complain(message);
+  return exitCode;
 }
 
 /** Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be another one (P18). */

@@ -2,20 +2,28 @@
 // too short, a limit beside --shared) is left to the library.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { createLocks, duration, type Locks, type LocksOptions } from "../index.ts";
+import { type AllowName, createLocks, duration, type Locks, type LocksOptions } from "../index.ts";
 import { type LocalStore, localByUrl } from "../stores/local/index.ts";
 
 export const DEFAULT_STORE = "local:";
 const MAX_EXIT_CODE = 255;
 
+/**
+ * For commands that look and do not lock: what the owner of the locks may have accepted is no reason to be kept from seeing them. Not
+ * fresh-nodes: that would let nodes vote that have to sit out. Not old-etcd: nothing is refused for it, and accepting it only hides it.
+ */
+const LOOKING: readonly AllowName[] = ["eviction", "few-nodes", "pooler"];
+
 export interface StoreFlags {
   readonly store?: string;
+  readonly namespace?: string;
   readonly json?: true;
 }
 
 export function addStoreOptions(command: Command): Command {
   return command
     .addOption(new Option("--store <url>", `where the locks live (default ${DEFAULT_STORE})`))
+    .option("--namespace <text>", "the namespace that the locks were made with (default holdfast)")
     .option("--json", "print JSON instead of words");
 }
 
@@ -25,8 +33,18 @@ export interface OpenedLocks {
   lifeline(): number | null;
 }
 
-export function openLocks(flags: StoreFlags, options: LocksOptions = {}): OpenedLocks {
-  const url = flags.store ?? (process.env["HOLDFAST_STORE"] || DEFAULT_STORE);
+export function storeUrl(flags: StoreFlags): string {
+  return flags.store ?? (process.env["HOLDFAST_STORE"] || DEFAULT_STORE);
+}
+
+/** To look at locks, not to take any. */
+export function openToLook(flags: StoreFlags, options: LocksOptions = {}): Locks {
+  return openLocks(flags, { allow: LOOKING, ...options }).locks;
+}
+
+export function openLocks(flags: StoreFlags, more: LocksOptions): OpenedLocks {
+  const url = storeUrl(flags);
+  const options = flags.namespace === undefined ? more : { ...more, namespace: flags.namespace };
   if (!url.startsWith(DEFAULT_STORE)) return { locks: createLocks(url, options), lifeline: () => null };
   const store: LocalStore = localByUrl(url);
   return { locks: createLocks(store, options), lifeline: () => store.lifeline() };

@@ -20,3 +20,8 @@ export function printJson(value: unknown): void {
 export function complain(text: string): void {
   process.stderr.write(`holdfast: ${clean(text)}\n`);
 }
+
+/** The same for scripts: one object on stderr. */
+export function complainJson(value: unknown): void {
+  process.stderr.write(`${json(value)}\n`);
+}

@@ -25,6 +25,8 @@ import type { WatchFlags } from "./watch.ts";
 
 const SHAPE = "holdfast run [options] KEY -- COMMAND [ARG...]";
 
+const ALLOW = "accept an unsafe setting of the store by its name; may be repeated";
+
 const EXAMPLES = `
 Examples:
   holdfast run nightly -- ./backup.sh           one backup at a time; the next one waits
@@ -44,8 +46,14 @@ Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is
 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
 `;
 
-/** `ended` gets the exit code of the command that ran. */
-export function makeProgram(ended: (exitCode: number) => void): Command {
+export interface Listener {
+  /** Before a command runs: its flags, of which some may have come from the environment. */
+  chosen(flags: StoreFlags): void;
+  /** The exit code of the command that ran. */
+  ended(exitCode: number): void;
+}
+
+export function makeProgram({ chosen, ended }: Listener): Command {
   const program = new Command("holdfast")
     .description("Holds a lock while a command runs, on one machine or many.")
     .version(version(), "-V, --version")
@@ -66,7 +74,10 @@ export function makeProgram(ended: (exitCode: number) => void): Command {
   addDoctor(program, ended);
   addBench(program, ended);
   program.commands.forEach(withExamples);
-  return program.hook("preAction", (_program, command) => readEnvironment(command, process.env));
+  return program.hook("preAction", (_program, command) => {
+    readEnvironment(command, process.env);
+    chosen(command.opts());
+  });
 }
 
 function addRun(program: Command, ended: (exitCode: number) => void): void {
@@ -90,7 +101,7 @@ function addRun(program: Command, ended: (exitCode: number) => void): void {
         .choices(["term", "kill", "warn"])
         .default("term"),
     )
-    .option("--allow <name>", "accept an unsafe setting of the store by its name; may be repeated", collect)
+    .option("--allow <name>", ALLOW, collect)
     .option("-E, --busy-code <n>", "exit code when busy (default 75)", readExitCode)
     .option("-q, --quiet", "no words on stderr");
   addStoreOptions(run).action(async (key: string, rest: readonly string[], flags: RunFlags) => {
@@ -156,6 +167,7 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
   )
     .option("--for <duration>", "each of three measurements (default 2s)", readDuration)
     .option("--tasks <n>", "so many at once (default 16)", readCount)
+    .option("--allow <name>", ALLOW, collect)
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
 }
 

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline/promises";
 import { LockError, type LockInfo } from "../index.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { lockJson, lockLines } from "./lock-view.ts";
-import { openLocks, type StoreFlags } from "./options.ts";
+import { openToLook, type StoreFlags } from "./options.ts";
 import { complain, print, printJson } from "./output.ts";
 import { name, time } from "./words.ts";
 
@@ -23,7 +23,7 @@ export async function revoke(key: string, flags: RevokeFlags): Promise<number> {
   const { reason, force = false } = flags;
   if (reason === undefined || reason === "")
     throw new CommandError("revoke needs --reason TEXT: the holder is told why", EXIT.usage);
-  const { locks } = openLocks(flags, flags.label === undefined ? {} : { label: flags.label });
+  const locks = openToLook(flags, flags.label === undefined ? {} : { label: flags.label });
   try {
     const seen = await locks.inspect(key);
     if (seen === null || seen.holders.length === 0) return told(key, flags, "free", seen);

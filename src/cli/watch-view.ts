@@ -4,56 +4,73 @@ import type { LockInfo } from "../index.ts";
 import type { Change, Changes } from "./changes.ts";
 import { LS_HEAD, lockRow } from "./lock-view.ts";
 import { paint } from "./paint.ts";
-import { name, table, time } from "./words.ts";
+import { clean, name, table, time } from "./words.ts";
+
+/** Also of the store itself: that it cannot be asked, and that it answers again. */
+export type News =
+  | Change
+  | { readonly change: "away"; readonly error: { readonly code: string; readonly message: string } }
+  | { readonly change: "back"; readonly awayMs: number };
+
+export interface Away {
+  readonly since: Date;
+  readonly why: string;
+}
 
 const HOTTEST = 5;
+/** Head, names of the columns, how many more there are, hot keys. */
 const LINES_AROUND = 4;
 
-/** The hottest keys first; what does not fit is counted. */
+/** The hottest keys first; what does not fit is counted. Never more lines than the terminal has: the head would be lost. */
 export function screen(
   at: Date,
   seen: readonly LockInfo[],
   changes: Changes,
-  rows: number,
-  columns: number,
+  { rows, columns }: { readonly rows: number; readonly columns: number },
+  away: Away | null,
 ): string {
   const held = seen.filter(({ holders }) => holders.length > 0).length;
   const waiting = seen.reduce((sum, { waiters }) => sum + (waiters?.length ?? 0), 0);
-  const head = `${clockOf(at)}  ${held} held, ${waiting} waiting   (Ctrl-C to leave)`;
+  const cut = (line: string): string => line.slice(0, Math.max(1, columns));
   const hottest = [...seen].toSorted((a, b) => changes.heatOf(b.key) - changes.heatOf(a.key));
-  const room = Math.max(1, rows - LINES_AROUND);
+  const room = Math.max(1, rows - LINES_AROUND - (away === null ? 0 : 1));
   const shown = hottest.slice(0, room);
   const hot = hottest.filter(({ key }) => changes.heatOf(key) > 1).slice(0, HOTTEST);
-  const lines = table([LS_HEAD, ...shown.map(lockRow)])
+  const [names = "", ...lines] = table([LS_HEAD, ...shown.map(lockRow)])
     .trimEnd()
     .split("\n");
   const rest = hottest.length - shown.length;
   return [
-    paint("head", cut(head, columns)),
-    paint("dim", cut(lines[0] as string, columns)),
-    ...lines.slice(1).map((line) => cut(line, columns)),
+    paint("head", cut(`${clockOf(at)}  ${held} held, ${waiting} waiting   (Ctrl-C to leave)`)),
+    ...(away === null
+      ? []
+      : [paint("danger", cut(`not answered since ${clockOf(away.since)}: ${clean(away.why)}`))]),
+    ...(shown.length === 0
+      ? ["nothing is held or waited for"]
+      : [paint("dim", cut(names)), ...lines.map(cut)]),
     ...(rest > 0 ? [paint("dim", `and ${rest} more`)] : []),
-    ...(hot.length > 0 ? [cut(`hot: ${hot.map(({ key }) => name(key)).join(", ")}`, columns)] : []),
-    "",
+    ...(hot.length > 0 ? [cut(`hot: ${hot.map(({ key }) => name(key)).join(", ")}`)] : []),
   ].join("\n");
 }
 
-const cut = (line: string, columns: number): string => line.slice(0, Math.max(1, columns));
-
-export function changeLine(at: Date, change: Change): string {
-  return `${clockOf(at)}  ${name(change.key)}  ${words(change)}`;
+export function newsLine(at: Date, news: News): string {
+  return `${clockOf(at)}  ${words(news)}`;
 }
 
-function words(change: Change): string {
-  switch (change.change) {
+function words(news: News): string {
+  switch (news.change) {
     case "held":
-      return `held by ${name(change.label)}, fence ${change.fence}`;
+      return `${name(news.key)}  held by ${name(news.label)}, fence ${news.fence}`;
     case "let-go":
-      return `let go by ${name(change.label)} after ${time(change.heldMs)}, fence ${change.fence}`;
+      return `${name(news.key)}  let go by ${name(news.label)} after ${time(news.heldMs)}, fence ${news.fence}`;
     case "waiting":
-      return `${change.waiters} waiting`;
+      return `${name(news.key)}  ${news.waiters} waiting`;
+    case "revoked":
+      return `${name(news.key)}  revoked from ${name(news.label)}: ${name(news.reason)}`;
+    case "away":
+      return `the store does not answer: ${clean(news.error.message)}`;
     default:
-      return `revoked from ${name(change.label)}: ${name(change.reason)}`;
+      return `the store answers again after ${time(news.awayMs)}`;
   }
 }
 

@@ -25,6 +25,12 @@ export function name(text: string): string {
   return shown === text && PLAIN.test(text) ? text : `"${clean(text.replace(/["\\]/g, "\\$&"))}"`;
 }
 
+/** A store's URL without what may be secret in it: the login, and whatever stands behind the question mark. */
+export function place(url: string): string {
+  const [, scheme = "", login = "", path = ""] = /^([^/?#]*(?:\/\/)?)([^/?#]*)([^?#]*)/.exec(url) ?? [];
+  return clean(scheme + login.slice(login.lastIndexOf("@") + 1) + path);
+}
+
 /** 0ms, 950ms, 12.3s, 4m05s, 2h03m, 3d04h */
 export function time(ms: number): string {
   const whole = Math.max(0, Math.round(ms));

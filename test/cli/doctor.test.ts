@@ -134,6 +134,17 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
+  it("looking makes no node vote that has to sit out (P1)", async () => {
+    const url = `redlock://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+    const namespace = ["--namespace", "untouched"];
+    const { stdout } = await box.run(["doctor", "--store", url, "--json", ...namespace]);
+    expect(stdout).toContain('"quarantine"');
+    for (const args of [["ls"], ["inspect", "job"]]) await box.run([...args, "--store", url, ...namespace]);
+    const locks = createLocks(url, { namespace: "untouched", allow: ["eviction"] });
+    await expect(locks.tryAcquire("job")).rejects.toMatchObject({ code: "ERR_LOCK_QUORUM" });
+    await locks.close();
+  });
+
   it("doctor finds the one that evicts, the one that follows another, and the one that is not there", async () => {
     const follow = ["--replicaof", "127.0.0.1", String(nodes[0]?.port)];
     await on(startRedis({ own: true, args: follow }), async (replica) => {

@@ -1,8 +1,11 @@
 // What operators use: `revoke`, `watch`, `doctor`, `bench`, and flags that come from the environment.
 
+import { renameSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
+import { variableOf } from "../../src/cli/environment.ts";
+import { makeProgram } from "../../src/cli/program.ts";
 import { Sandbox, until } from "./command.ts";
 
 let box: Sandbox;
@@ -137,9 +140,27 @@ describe("watch", () => {
     expect(stdout.indexOf("\u001b[?1049h")).toBeLessThan(stdout.indexOf("\u001b[?1049l"));
   });
 
-  it("of a store that is not there is an error", async () => {
-    const { code } = await box.run(["watch", "--store", "redis://127.0.0.1:1"]);
-    expect(code).toBe(69);
+  it("of a store that is not there is an error, for scripts an object", async () => {
+    const { code, stdout, stderr } = await box.run(["watch", "--store", "redis://127.0.0.1:1", "--json"]);
+    expect({ code, stdout }).toEqual({ code: 69, stdout: "" });
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: "ERR_STORE_UNAVAILABLE", message: expect.stringContaining("ECONNREFUSED") as string },
+      exitCode: 69,
+    });
+  });
+
+  it("of a store that goes away says so once, and when it is back", async () => {
+    const lease = await locks.acquire("job");
+    const watching = box.start(["watch", "--every", "50ms"]);
+    await watching.says(/job {2}held by/);
+    const [there, elsewhere] = [box.file("store"), box.file("elsewhere")];
+    renameSync(there, elsewhere);
+    await watching.says(/the store does not answer: \S/);
+    renameSync(elsewhere, there);
+    await watching.says(/the store answers again after \d/);
+    expect(watching.stdout.match(/does not answer/g)).toHaveLength(1);
+    await lease.release();
+    await watching.says(/job {2}let go by/);
   });
 });
 
@@ -147,8 +168,9 @@ describe("doctor", () => {
   it("finds nothing wrong with the local store, and says what it promises", async () => {
     const { code, stdout } = await box.run(["doctor"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^nothing found\n/);
-    expect(stdout).toContain("fence G3");
+    // Inside of a container that is a remark.
+    expect(stdout.split("\n")[0]).toMatch(/^local:\S+: (nothing found|1 remark)$/);
+    expect(stdout).toContain("(G3)");
   });
 
   it("names a ttl that is too short for the way to the store", async () => {
@@ -168,13 +190,34 @@ describe("doctor", () => {
       const { findings } = JSON.parse(stdout) as { findings: { id: string; level: string; fix: string }[] };
       expect(findings[0]).toMatchObject({ id: "eviction", level: "danger" });
       expect(findings[0]?.fix).toContain("noeviction");
+      // Whoever has accepted it by name has locks there, and must be able to see them and take them away.
+      const owner = createLocks(server.url, { allow: ["eviction"], namespace: "ours" });
+      await owner.acquire("job");
+      const there = ["--store", server.url, "--namespace", "ours"];
+      expect((await box.run(["ls", ...there])).stdout).toMatch(/^KEY.*\njob /);
+      expect((await box.run(["revoke", "job", "--reason", "x", "--yes", ...there])).code).toBe(0);
+      await owner.close();
     } finally {
       await server.stop();
     }
   });
 
-  it("ends in 69 when there is no store", async () => {
-    expect((await box.run(["doctor", "--store", "redis://127.0.0.1:1"])).code).toBe(69);
+  it("ends in 69 when there is no store, which is a finding too, and shows no password", async () => {
+    const store = "redis://me:secret@127.0.0.1:1/0?replicas=1";
+    const { code, stdout, stderr } = await box.run(["doctor", "--store", store, "--json"]);
+    expect({ code, stderr }).toEqual({ code: 69, stderr: "" });
+    expect(stdout).not.toContain("secret");
+    expect(JSON.parse(stdout)).toMatchObject({
+      store: "redis://127.0.0.1:1/0",
+      callMs: null,
+      findings: [
+        { id: "unavailable", level: "danger", what: expect.stringContaining("ECONNREFUSED") as string },
+      ],
+    });
+    const words = await box.run(["doctor", "--store", store]);
+    expect(words.stdout).toMatch(
+      /^redis:\S+: 1 danger\ndanger {2}unavailable: .*\n {2}why: .*\n {2}fix: .*\n$/,
+    );
   });
 });
 
@@ -207,6 +250,32 @@ describe("the environment", () => {
     const env = { HOLDFAST_NO_WAIT: "0", HOLDFAST_RUN_LABEL: "outer", HOLDFAST_LABEL: "told to a child" };
     const { code, stdout } = await box.run(["run", "job", "--", "sh", "-c", "echo $HOLDFAST_LABEL"], env);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "outer\n" });
+  });
+
+  it("of a run that it is in does not say whom to revoke", async () => {
+    const lease = await locks.acquire("job");
+    const told = { HOLDFAST_KEY: "other", HOLDFAST_FENCE: "7", HOLDFAST_LABEL: "x" };
+    const { code } = await box.run(["revoke", "job", "--reason", "x", "--yes"], told);
+    expect(code).toBe(0);
+    await until(() => lease.signal.aborted, SOON_MS);
+    expect(lease.held).toBe(false);
+  });
+
+  it("has a name for every option of every command, which its help says", () => {
+    const { commands } = makeProgram({ chosen() {}, ended() {} });
+    const missing = commands.flatMap((command) => {
+      const shown = command.helpInformation().replace(/\s+/g, " ");
+      return command.options
+        .filter((option) => !shown.includes(`[${variableOf(option)}]`))
+        .map((option) => `${command.name()} ${option.long}`);
+    });
+    expect(missing).toEqual([]);
+    expect(commands.map((command) => command.name())).toEqual(
+      expect.arrayContaining(["run", "ls", "inspect", "watch", "revoke", "doctor", "bench"]),
+    );
+    const words = commands.flatMap(({ options }) => options.map(variableOf));
+    for (const told of ["HOLDFAST_KEY", "HOLDFAST_FENCE", "HOLDFAST_LABEL"])
+      expect(words).not.toContain(told);
   });
 
   it("is checked as flags are", async () => {
