@@ -48,9 +48,9 @@ Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is
 
 export interface Listener {
   /** Before a command runs: its flags, of which some may have come from the environment. */
-  chosen(flags: StoreFlags): void;
+  readonly chosen: (flags: StoreFlags) => void;
   /** The exit code of the command that ran. */
-  ended(exitCode: number): void;
+  readonly ended: (exitCode: number) => void;
 }
 
 export function makeProgram({ chosen, ended }: Listener): Command {
