@@ -21,17 +21,7 @@ export const build = () => run("build", ["scripts/build.mjs"]);
 export const statics = [
   () => run("types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "tsconfig.json"]),
   () => run("lint", [program("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]),
-  () =>
-    run("format", [
-      program("prettier", "bin/prettier.cjs"),
-      "--check",
-      "--cache",
-      "--cache-strategy",
-      "content",
-      "--log-level",
-      "warn",
-      ".",
-    ]),
+  () => run("format", [program("oxfmt", "bin/oxfmt"), "--check"]),
 ];
 
 /** One folder of tests. A skipped test counts as failed, and so does a folder in which nothing ran. */

@@ -106,7 +106,15 @@ export interface LeftOver {
 }
 
 export type HistoryEvent =
-  Ask | Granted | Refused | LeaseStep | Touched | ClientState | StoreStep | Marked | LeftOver;
+  | Ask
+  | Granted
+  | Refused
+  | LeaseStep
+  | Touched
+  | ClientState
+  | StoreStep
+  | Marked
+  | LeftOver;
 
 export interface History {
   readonly events: readonly HistoryEvent[];

@@ -10,7 +10,12 @@ import { createLocks } from "holdfast";
 import type { Contender } from "./redis-peers.ts";
 
 export type Library =
-  "bare" | "holdfast" | "redlock 4" | "redlock 5" | "redlock-universal" | "redis-semaphore";
+  | "bare"
+  | "holdfast"
+  | "redlock 4"
+  | "redlock 5"
+  | "redlock-universal"
+  | "redis-semaphore";
 
 export const PEERS: readonly Library[] = ["redlock 4", "redlock 5", "redlock-universal", "redis-semaphore"];
 

@@ -9,7 +9,14 @@ import { complain } from "./output.ts";
 import { name, time, json } from "./words.ts";
 
 export type Outcome =
-  "ended" | "not-started" | "lost" | "busy" | "stopped" | "unavailable" | "usage" | "internal";
+  | "ended"
+  | "not-started"
+  | "lost"
+  | "busy"
+  | "stopped"
+  | "unavailable"
+  | "usage"
+  | "internal";
 
 const BY_EXIT_CODE: ReadonlyMap<number, Outcome> = new Map([
   [EXIT.usage, "usage"],

@@ -45,7 +45,8 @@ export type Case = ContractCase | ApiCase | ProcessCase;
 
 /** How a child process gets at the store: by a URL that `createLocks` knows, or by a module that exports `createStore(...args)`. */
 export type ChildStore =
-  { readonly url: string } | { readonly module: string; readonly args?: readonly string[] };
+  | { readonly url: string }
+  | { readonly module: string; readonly args?: readonly string[] };
 
 /** The store under test. */
 export interface Subject {

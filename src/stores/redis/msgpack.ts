@@ -2,7 +2,12 @@
 // tables. An empty Lua table is an empty list; here it is read as such, and its reader says what it is.
 
 export type Packed =
-  string | number | boolean | null | readonly Packed[] | { readonly [name: string]: Packed };
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Packed[]
+  | { readonly [name: string]: Packed };
 
 const INT_LIMIT = 2 ** 53;
 

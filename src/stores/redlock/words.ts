@@ -72,7 +72,8 @@ export function readHeld(words: readonly string[]): Held | null {
 }
 
 export type RenewWord =
-  { readonly state: "renewed" | "gone" } | { readonly state: "revoked"; readonly reason: string };
+  | { readonly state: "renewed" | "gone" }
+  | { readonly state: "revoked"; readonly reason: string };
 
 export function readRenewal(word: string): RenewWord {
   if (word.startsWith(REVOKED)) return { state: "revoked", reason: word.slice(REVOKED.length) };
