@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { constants, setPriority, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { testFolders } from "./test-folders.mjs";
 
@@ -24,13 +24,18 @@ export const statics = [
   () => run("format", [program("oxfmt", "bin/oxfmt"), "--check"]),
 ];
 
-/** One folder of tests. A skipped test counts as failed, and so does a folder in which nothing ran. */
-export async function tests(folder) {
+/**
+ * One folder of tests. A skipped test counts as failed, and so does a folder in which nothing ran. With `nice` it gives way to
+ * whatever else runs.
+ */
+export async function tests(folder, { nice = false } = {}) {
   const scratch = mkdtempSync(join(tmpdir(), "holdfast-report-"));
   const report = join(scratch, "report.json");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const vitest = program("vitest", "vitest.mjs");
-  const outcome = await run(folder, [vitest, "run", "--project", folder, "--no-color", ...reporters]);
+  const outcome = await run(folder, [vitest, "run", "--project", folder, "--no-color", ...reporters], {
+    nice,
+  });
   const counted = count(report);
   rmSync(scratch, { recursive: true, force: true });
   if (counted.passed + counted.failed === 0) outcome.output += `\n${folder}: no test ran\n`;
@@ -63,11 +68,12 @@ function count(report) {
 const isFailed = (result) => result.status === "failed";
 
 /** @returns {Promise<Outcome>} */
-function run(name, args) {
+function run(name, args, { nice = false } = {}) {
   const started = performance.now();
   return new Promise((resolve) => {
     let output = "";
     const child = spawn(process.execPath, args, { cwd: root, timeout: LIMIT_MS, killSignal: "SIGKILL" });
+    if (nice && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     child.stdout.on("data", (chunk) => (output += chunk));
     child.stderr.on("data", (chunk) => (output += chunk));
     child.on("error", (error) => (output += `${error}\n`));

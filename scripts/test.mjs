@@ -8,20 +8,34 @@ const IN_PAIRS = [
   ...["postgres", "redlock", "security", "servers", "zookeeper"],
 ];
 
+const QUICK = ["tidy", "types", "unit"];
+/** Folders that wait for processes and servers most of the time, and the one that needs nothing but the processor, beside them. */
+const WAITING = ["cli", "local", "redis"];
+const VIRTUAL = "sim";
+const known = [...IN_PAIRS, ...QUICK, ...WAITING, VIRTUAL];
+
 /** The other folders after one another: they measure time and must not disturb each other. */
 async function main() {
   const outcomes = [shown(await build())];
   if (!outcomes[0].ok) return outcomes;
   outcomes.push(...(await Promise.all(statics.map((part) => part()))).map(shown));
   const folders = allTestFolders();
-  for (const folder of folders.filter((name) => !IN_PAIRS.includes(name)))
-    outcomes.push(shown(await tests(folder)));
+  outcomes.push(...(await oneByOne(folders.filter((name) => QUICK.includes(name)))));
+  const beside = tests(VIRTUAL, { nice: true }).then(shown);
+  outcomes.push(...(await oneByOne(folders.filter((name) => WAITING.includes(name)))), await beside);
+  outcomes.push(...(await oneByOne(folders.filter((name) => !known.includes(name)))));
   const left = folders.filter((name) => IN_PAIRS.includes(name));
   const worker = async () => {
     for (let folder = left.shift(); folder !== undefined; folder = left.shift())
       outcomes.push(shown(await tests(folder)));
   };
   await Promise.all([worker(), worker()]);
+  return outcomes;
+}
+
+async function oneByOne(folders) {
+  const outcomes = [];
+  for (const folder of folders) outcomes.push(shown(await tests(folder)));
   return outcomes;
 }
 

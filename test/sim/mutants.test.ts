@@ -29,7 +29,7 @@ test("what is written down of them was killed by a checker that it names", () =>
   for (const { by, mutant } of killed) expect(all.find(({ name }) => name === mutant)?.killers).toContain(by);
 });
 
-test.each([...mutants, ...soon])("the mistake is seen: $name", { timeout: 180_000 }, (mutant) => {
+test.each([...mutants, ...soon])("the mistake is seen: $name", { timeout: 600_000 }, (mutant) => {
   const { by } = kill(mutant, 1, 3_000);
   expect(mutant.killers).toContain(by);
 });

@@ -12,7 +12,7 @@ test.each<[number, SimStoreName]>([
   [1_200, "memory"],
   [100, "redis"],
   [40, "redlock"],
-])(`%i worlds over %s, from seed ${SEED}, break no promise`, { timeout: 240_000 }, async (runs, store) => {
+])(`%i worlds over %s, from seed ${SEED}, break no promise`, { timeout: 600_000 }, async (runs, store) => {
   const sum = { grants: 0, losses: 0 };
   for (const settings of fc.sample(settingsFor(store), { seed: SEED, numRuns: runs })) {
     const { violations, grants, losses } = await run(settings);
