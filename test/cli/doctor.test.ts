@@ -13,6 +13,7 @@ import { startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks, type Finding } from "../../src/index.ts";
+import { shiftedClock } from "../servers/shifted-clock.ts";
 import { Sandbox } from "./command.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -83,9 +84,10 @@ describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
       const well = await diagnose(servers.url);
       expect(well.found.filter((one) => /sentinels|unreachable|replicas/.test(one))).toEqual([]);
       await Promise.all(servers.sentinels.slice(1).map((sentinel) => sentinel.stop()));
+      await servers.nodes[1]?.stop();
       await expect
         .poll(async () => (await diagnose(servers.url)).found, { timeout: 30_000, interval: 500 })
-        .toContain("sentinels danger");
+        .toEqual(expect.arrayContaining(["sentinels danger", "unreachable warning"]));
       expect((await diagnose(servers.url)).code).toBe(69);
     });
   });
@@ -108,7 +110,13 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
     nodes = await Promise.all([
       startRedis({ own: true }),
       startRedis({ own: true }),
-      startRedis({ own: true, args: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"] }),
+      startRedis({
+        own: true,
+        args: [
+          ...["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
+          ...["--user", "default", "on", "nopass", "~*", "&*", "+@all", "-subscribe", "-psubscribe"],
+        ],
+      }),
     ]);
   }, TIMEOUT_MS);
   afterAll(() => Promise.all(nodes.map((node) => node.stop())));
@@ -134,6 +142,17 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
+  it("doctor finds the one whose clock is wrong", async () => {
+    await on(shiftedClock(nodes[1]?.port as number, -7), async (slow) => {
+      const hosts = [nodes[0]?.port, slow.port, nodes[2]?.port].map((port) => `127.0.0.1:${port}`);
+      const { findings } = await diagnose(`redlock://${hosts.join(",")}`);
+      const [skewed, ...more] = findings.filter(({ id }) => id === "clock-skew");
+      expect(skewed).toMatchObject({ level: "warning" });
+      expect(skewed?.what).toMatch(new RegExp(`${hosts[1]}\\) is \\d{4} ms behind the others'`));
+      expect(more).toEqual([]);
+    });
+  });
+
   it("looking makes no node vote that has to sit out (P1)", async () => {
     const url = `redlock://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
     const namespace = ["--namespace", "untouched"];
@@ -145,7 +164,7 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
     await locks.close();
   });
 
-  it("doctor finds the one that evicts, the one that follows another, and the one that is not there", async () => {
+  it("doctor finds the one that evicts and lets nobody listen, the one that follows another, and the one that is not there", async () => {
     const follow = ["--replicaof", "127.0.0.1", String(nodes[0]?.port)];
     await on(startRedis({ own: true, args: follow }), async (replica) => {
       const hosts = [
@@ -157,6 +176,7 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
       expect(seen.found).toEqual(
         expect.arrayContaining([
           "eviction danger",
+          "no-push warning",
           "node-unreachable danger",
           "persistence info",
           "replica danger",
@@ -165,6 +185,7 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
       expect(seen.code).toBe(69);
       for (const [id, host] of [
         ["eviction", hosts[2]],
+        ["no-push", hosts[2]],
         ["replica", hosts[3]],
         ["node-unreachable", hosts[4]],
       ])

@@ -68,7 +68,13 @@ describe("a Redis with several nodes", () => {
     const found = await findings(cluster.url);
     for (const { name } of cluster.nodes)
       expect(found).toContain(`replicas warning ${name}: this primary has no replica`);
-    expect(await findings(sentinels.url)).not.toContainEqual(expect.stringContaining("no replica"));
+    const withReplicas = await findings(sentinels.url);
+    expect(withReplicas).not.toContainEqual(expect.stringContaining("no replica"));
+    const behind = new RegExp(
+      `^asynchronous-replication warning ${sentinels.nodes[0]?.name}: .* behind the write`,
+    );
+    expect(withReplicas).toContainEqual(expect.stringMatching(behind));
+    expect(await findings(`${sentinels.url}?replicas=1`)).not.toContainEqual(expect.stringMatching(behind));
   });
 
   it("is told from one node: each URL names the other one's cure (P17)", async () => {

@@ -110,6 +110,12 @@ describe("a replica", () => {
     await (await locks.acquire("killed")).release();
     const ids = async (): Promise<string[]> => (await locks.check()).map(({ id }) => id);
     expect(await ids()).not.toContain("few-replicas");
+    expect(await ids()).not.toContain("asynchronous-replication");
+    const unasked = createLocks(world.url);
+    expect(await unasked.check()).toContainEqual(
+      expect.objectContaining({ id: "asynchronous-replication", level: "info" }),
+    );
+    await unasked.close();
     replica?.kill("SIGKILL");
     await replica?.stop();
     replica = null;

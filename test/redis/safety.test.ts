@@ -38,6 +38,11 @@ describe("a Redis", () => {
     expect(await ids(world.url)).toContain("persistence");
     await world.ask("CONFIG", "SET", "appendonly", "yes", "appendfsync", "always");
     expect(await ids(world.url)).not.toContain("persistence");
+    await world.ask("CONFIG", "SET", "appendfsync", "everysec");
+    const found = await (await world.open({ url: world.url })).check(io);
+    expect(found).toContainEqual(
+      expect.objectContaining({ id: "persistence", level: "info", what: "appendfsync is everysec" }),
+    );
     await world.ask("CONFIG", "SET", "appendonly", "no");
   });
 

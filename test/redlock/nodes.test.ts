@@ -208,6 +208,15 @@ describe("nodes that forget", () => {
     expect((await other.check()).some(({ id }) => id === "quarantine")).toBe(false);
   });
 
+  it("that sit out do so for the longest ttl of all who come, also where the first one knows of a shorter (P1)", async () => {
+    const namespace = world.name();
+    await world.locks({ namespace, allow: [] }, { maxTtl: "1h" }).check();
+    const found = await world.locks({ namespace, allow: [] }, { maxTtl: "30h" }).check();
+    const seconds = found.flatMap(({ what }) => /votes again in (\d+) s/.exec(what)?.[1] ?? []).map(Number);
+    expect(seconds).toHaveLength(5);
+    expect(Math.min(...seconds)).toBeGreaterThan(29 * 3_600 - 1_800);
+  });
+
   it("a node that was flushed while it ran sits out as well (P1)", async () => {
     const locks = world.locks({ namespace: world.name() }, { maxTtl: "30m" });
     await (await locks.acquire("k")).release();

@@ -10,24 +10,36 @@ import { listOf, type Patience, type RedisNode, type RedisPort, type Sender, tex
 export type Info = ReadonlyMap<string, string>;
 
 const OLDEST: readonly [number, number] = [6, 2];
+type Version = readonly [number, number, number];
+
 /** The first releases of each line without the known ways out of the script sandbox (CVE-2024-46981, CVE-2025-49844). */
-const SCRIPTS_MENDED: readonly (readonly [number, number, number])[] = [
-  [6, 2, 20],
-  [7, 2, 11],
-  [7, 4, 6],
-  [8, 0, 4],
-  [8, 2, 2],
-];
+const SCRIPTS_MENDED: Readonly<Record<"Redis" | "Valkey", readonly Version[]>> = {
+  Redis: [
+    [6, 2, 20],
+    [7, 2, 11],
+    [7, 4, 6],
+    [8, 0, 4],
+    [8, 2, 2],
+  ],
+  Valkey: [
+    [7, 2, 11],
+    [8, 0, 6],
+    [8, 1, 4],
+  ],
+};
 
 const FORBIDDEN = /^(NOPERM|ERR unknown command)/;
+
+export function parseInfo(text: string): Info {
+  return new Map(
+    [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
+  );
+}
 
 /** null when this user may not ask. */
 async function readInfo(port: Sender, patience: Patience): Promise<Info | null> {
   try {
-    const text = textOf(await port.send(["INFO"], patience));
-    return new Map(
-      [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
-    );
+    return parseInfo(textOf(await port.send(["INFO"], patience)));
   } catch (error) {
     if (error instanceof Error && FORBIDDEN.test(error.message)) return null;
     throw error;
@@ -51,7 +63,7 @@ export async function refuseUnsafe(port: RedisPort, allow: readonly string[]): P
 export async function vet(node: Sender, allow: readonly string[]): Promise<void> {
   const info = await readInfo(node, FOREVER);
   if (info === null) return vetRole(node);
-  const [major = OLDEST[0], minor = 0] = versionOf(info);
+  const [major = OLDEST[0], minor = 0] = numbers(info.get("redis_version"));
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     throw new UnsupportedError(
       `this is Redis ${info.get("redis_version")}: holdfast needs ${OLDEST.join(".")} or later, or Valkey`,
@@ -149,6 +161,7 @@ async function findingsOf(
   if (!info.has("maxmemory_policy")) found.push(UNREADABLE);
   found.push(...(await persistence(node, info, patience)), ...oldScripts(info));
   if (at !== "" && replicas !== null) found.push(...withoutReplica(info));
+  if (replicas === 0) found.push(...behindTheWrite(info, at !== ""));
   found.push(...tooFewReplicas(info, replicas ?? 0));
   return found.map((one) => ({ ...one, what: at + one.what }));
 }
@@ -183,6 +196,21 @@ const UNREADABLE: Finding = {
   why: "whether locks can be evicted or forgotten is not known",
   fix: "allow +info to this user, or make sure of maxmemory-policy noeviction yourself",
 };
+
+/** `promoted`: a replica takes over by itself. */
+function behindTheWrite(info: Info, promoted: boolean): Finding[] {
+  const connected = Number(info.get("connected_slaves") ?? 0);
+  if (connected === 0) return [];
+  return [
+    {
+      id: "asynchronous-replication",
+      level: promoted ? "warning" : "info",
+      what: `${connected === 1 ? "one replica follows" : `${connected} replicas follow`} behind the write, and no grant waits for them`,
+      why: "a replica that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
+      fix: "let grants wait for replicas (replicas: 1, in a URL ?replicas=1), and check the fence at the resource",
+    },
+  ];
+}
 
 function tooFewReplicas(info: Info, wanted: number): Finding[] {
   const connected = Number(info.get("connected_slaves") ?? wanted);
@@ -227,17 +255,20 @@ async function persistence(port: Sender, info: Info, patience: Patience): Promis
   return [{ id: "persistence", level: "info", what: `appendfsync is ${fsync}`, why, fix }];
 }
 
-function oldScripts(info: Info): Finding[] {
-  if (info.has("valkey_version")) return [];
-  const version = versionOf(info);
+export function oldScripts(info: Info): Finding[] {
+  const name = info.has("valkey_version") ? "Valkey" : "Redis";
+  const version = numbers(info.get("valkey_version") ?? info.get("redis_version"));
   const [major = 0, minor = 0, patch = 0] = version;
-  const line = SCRIPTS_MENDED.find((mended) => mended[0] === major && mended[1] === minor);
-  if (line === undefined ? major > 7 : patch >= line[2]) return [];
+  const line = SCRIPTS_MENDED[name].find((mended) => mended[0] === major && mended[1] === minor);
+  // A line that is not known is an old one, or came after all of these.
+  const [last, lastMinor] = SCRIPTS_MENDED[name].at(-1) as Version;
+  const newer = major > last || (major === last && minor > lastMinor);
+  if (line === undefined ? newer || version.length === 0 : patch >= line[2]) return [];
   return [
     {
       id: "old-redis",
       level: "info",
-      what: `this is Redis ${version.join(".")}`,
+      what: `this is ${name} ${version.join(".")}`,
       why: "whoever may run scripts on such a version may get out of their sandbox, unless your distribution has mended it",
       fix: "update the server, and let only trusted users run EVAL",
     },
@@ -249,6 +280,7 @@ function evicts(info: Info): boolean {
   return Number(info.get("maxmemory") ?? 0) > 0 && policy !== "noeviction";
 }
 
-function versionOf(info: Info): number[] {
-  return (info.get("redis_version") ?? "").split(".").map(Number).filter(Number.isFinite);
+/** None where it is not told. */
+function numbers(version = ""): number[] {
+  return (version.match(/\d+/g) ?? []).map(Number);
 }

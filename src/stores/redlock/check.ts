@@ -2,7 +2,9 @@
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Finding, Io } from "../../core/store.ts";
-import { listOf, textOf } from "../redis/port.ts";
+import { type Info, parseInfo } from "../redis/check.ts";
+import { type Reading, readClock } from "../redis/clocks.ts";
+import { textOf } from "../redis/port.ts";
 import { reasonOf } from "./errors.ts";
 import type { Fleet } from "./fleet.ts";
 import { absenceFinding, type Membership } from "./membership.ts";
@@ -15,8 +17,8 @@ const WELL_MANY = 5;
 
 interface Report {
   readonly out: Out | null;
-  readonly info: ReadonlyMap<string, string>;
-  readonly wallMs: number;
+  readonly info: Info;
+  readonly clock: Reading;
 }
 
 /** Refuses a number of nodes that cannot keep the promises, unless it is allowed by name. */
@@ -55,13 +57,14 @@ export async function findings(
   membership: Membership,
   deaf: ReadonlyMap<Node, Error>,
   io: Io,
+  nowMs: () => number,
 ): Promise<Finding[]> {
   const { votes } = await fleet.ask<Report, never>(
-    { ask: (node) => report(node, membership, io), decide: () => null },
+    { ask: (node) => report(node, membership, io, nowMs), decide: () => null },
     io,
   );
   const found: Finding[] = [...fewNodes(fleet.nodes.length)];
-  const clocks: { readonly node: string; readonly wallMs: number }[] = [];
+  const clocks: Reading[] = [];
   votes.forEach((vote, at) => {
     const { name } = fleet.nodes[at] as Node;
     if (vote.state !== "answered") {
@@ -69,8 +72,8 @@ export async function findings(
       found.push(unreachable(name, why));
       return;
     }
-    const { out, info, wallMs } = vote.answer;
-    clocks.push({ node: name, wallMs });
+    const { out, info, clock } = vote.answer;
+    clocks.push(clock);
     if (out !== null) found.push(absenceFinding(name, out));
     found.push(...settings(name, info));
   });
@@ -78,16 +81,13 @@ export async function findings(
   return [...found, ...skew(clocks)];
 }
 
-async function report(node: Node, membership: Membership, io: Io): Promise<Report> {
-  const [out, text, time] = await Promise.all([
+async function report(node: Node, membership: Membership, io: Io, nowMs: () => number): Promise<Report> {
+  const [out, info] = await Promise.all([
     membership.adopt(node).catch(notWritable),
-    node.send(["INFO"], io).then(textOf),
-    node.send(["TIME"], io).then((reply) => listOf(reply).map((part) => Number(textOf(part)))),
+    node.send(["INFO"], io).then((text) => parseInfo(textOf(text))),
   ]);
-  const info = new Map(
-    [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
-  );
-  return { out, info, wallMs: (time[0] ?? 0) * 1_000 + (time[1] ?? 0) / 1_000 };
+  // By itself: whatever shares the connection would be taken for a slow network.
+  return { out, info, clock: await readClock(node, io, nowMs) };
 }
 
 /** A replica takes no writes; what it is, is told by its INFO. */
@@ -109,7 +109,7 @@ function fewNodes(nodes: number): Finding[] {
   ];
 }
 
-function settings(node: string, info: ReadonlyMap<string, string>): Finding[] {
+function settings(node: string, info: Info): Finding[] {
   const policy = info.get("maxmemory_policy") ?? "noeviction";
   const found: Finding[] = [];
   if (Number(info.get("maxmemory") ?? 0) > 0 && policy !== "noeviction") {
@@ -142,18 +142,23 @@ function settings(node: string, info: ReadonlyMap<string, string>): Finding[] {
   return found;
 }
 
-/** The middle one is taken to be right. */
-function skew(clocks: readonly { readonly node: string; readonly wallMs: number }[]): Finding[] {
-  const middle = clocks.map(({ wallMs }) => wallMs).sort((a, b) => a - b)[clocks.length >> 1] ?? 0;
-  return clocks
-    .filter(({ wallMs }) => Math.abs(wallMs - middle) > SKEW_MS)
-    .map(({ node, wallMs }) => ({
-      id: "clock-skew",
-      level: "warning" as const,
-      what: `the clock of ${node} is ${Math.round(Math.abs(wallMs - middle))} ms ${wallMs > middle ? "ahead of" : "behind"} the others'`,
-      why: "fences do not care, but a clock that is set while leases live ends them early or late on that node",
-      fix: "let NTP slew the clocks of all nodes",
-    }));
+/** The middle one is taken to be right. What a slow network explains is no difference. */
+export function skew(clocks: readonly Reading[]): Finding[] {
+  const middle = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)[clocks.length >> 1];
+  if (middle === undefined) return [];
+  return clocks.flatMap(({ name, aheadMs, errorMs }) => {
+    const apartMs = Math.abs(aheadMs - middle.aheadMs);
+    if (apartMs - errorMs - middle.errorMs <= SKEW_MS) return [];
+    return [
+      {
+        id: "clock-skew",
+        level: "warning" as const,
+        what: `the clock of ${name} is ${Math.round(apartMs)} ms ${aheadMs > middle.aheadMs ? "ahead of" : "behind"} the others'`,
+        why: "fences do not care, but a clock that is set while leases live ends them early or late on that node",
+        fix: "let NTP slew the clocks of all nodes",
+      },
+    ];
+  });
 }
 
 function unreachable(node: string, why: string): Finding {

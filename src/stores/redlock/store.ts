@@ -185,7 +185,9 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   async check(io: Io): Promise<readonly Finding[]> {
     if (this.#closed) throw closedError();
-    return findings(this.fleet, this.membership, this.#listener.deaf, io);
+    return findings(this.fleet, this.membership, this.#listener.deaf, io, () =>
+      this.#attempts.system.monoMs(),
+    );
   }
 
   async close(): Promise<void> {

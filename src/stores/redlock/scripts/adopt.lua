@@ -13,7 +13,10 @@ local known = marker and tonumber(string.match(marker, '^(%d+) ', 43))
 if known then most = math.max(most, known) end
 local same = marker and string.sub(marker, 1, 40) == run
 local sign, number
-if same then sign, number = string.sub(marker, 41, 41), tonumber(string.match(marker, ' (%d+)$', 42))
+if same then
+  sign, number = string.sub(marker, 41, 41), tonumber(string.match(marker, ' (%d+)$', 42))
+  -- Who came first may know of shorter leases only, as a command that was not told of the longest ttl.
+  if sign == '-' and known and most > known then number = number + most - known end
 elseif known and durable and string.sub(marker, 42, 42) == 'd' then
   sign, number = string.sub(marker, 41, 41), tonumber(string.match(marker, ' (%d+)$', 42))
 elseif not marker and ARGV[7] == run then
