@@ -57,6 +57,8 @@ export interface ZooKeeperOptions {
   readonly config?: readonly string[];
   /** More of Java's own arguments. */
   readonly java?: readonly string[];
+  /** Default true: it is ready when it serves, without waiting for others. */
+  readonly alone?: boolean;
 }
 
 export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<RunningServer> {
@@ -218,8 +220,6 @@ async function serves(port: number, host?: string): Promise<boolean> {
 interface MemberWish extends ZooKeeperOptions {
   readonly port: number;
   readonly lines: readonly string[];
-  /** Default true: it is ready when it serves, without waiting for others. */
-  readonly alone?: boolean;
 }
 
 async function startMember(wish: MemberWish): Promise<LaunchedProcess> {

@@ -1,6 +1,7 @@
 // `doctor` against a badly set server of each kind: what it names, and the exit code of the worst of it (P19).
 
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startEtcd } from "../../scripts/servers/etcd.ts";
 import { startMariadb } from "../../scripts/servers/mariadb.ts";
@@ -13,6 +14,7 @@ import { startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks, type Finding } from "../../src/index.ts";
+import { Gateway } from "../servers/etcd-gateway.ts";
 import { shiftedClock } from "../servers/shifted-clock.ts";
 import { Sandbox } from "./command.ts";
 
@@ -236,18 +238,42 @@ describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
       expect(seen.findings.find(({ id }) => id === "member-unreachable")?.what).toContain(gone);
       expect(seen.code).toBe(1);
       expect(badly(await diagnose(url))).toEqual(["one-member info"]);
+      const { hostname, port } = new URL(url);
+      const gateway = new Gateway(`${hostname}:${port}`);
+      await gateway.ask("maintenance/alarm", { action: "ACTIVATE", memberID: "0", alarm: "CORRUPT" });
+      const corrupt = await diagnose(url);
+      expect(corrupt.found).toContain("corrupt danger");
+      expect(corrupt.code).toBe(69);
     });
   });
 
-  it("a ZooKeeper that stands alone with long ticks, and a server that is not there", async () => {
+  it("a ZooKeeper that stands alone with long ticks, one that has lost its ensemble, and one that is not there", async () => {
+    const [here, there] = [await dead(), await dead()].map(
+      (address) => `${address}:${address.split(":")[1]}`,
+    );
+    const dataFolder = box.file("lost");
+    mkdirSync(dataFolder);
+    writeFileSync(join(dataFolder, "myid"), "1");
+    const config = [`server.1=${here}`, `server.2=${there}`];
+    const lost = startZooKeeper({ own: true, alone: false, dataFolder, config });
     await on(startZooKeeper({ own: true, config: ["tickTime=5000"] }), async ({ url }) => {
-      const gone = await dead();
-      const seen = await diagnose(`${url},${gone}?sessionTimeout=10s`);
-      expect(seen.found).toEqual(
-        expect.arrayContaining(["one-server warning", "server-unreachable warning", "short-session warning"]),
-      );
-      expect(seen.findings.find(({ id }) => id === "server-unreachable")?.what).toContain(gone);
-      expect(seen.code).toBe(1);
+      await on(lost, async ({ port }) => {
+        const gone = await dead();
+        const seen = await diagnose(`${url},127.0.0.1:${port},${gone}?sessionTimeout=10s`);
+        expect(seen.found).toEqual(
+          expect.arrayContaining([
+            "one-server warning",
+            "server-unreachable warning",
+            "short-session warning",
+          ]),
+        );
+        const silent = seen.findings.filter(({ id }) => id === "server-unreachable").map(({ what }) => what);
+        expect(silent).toEqual([
+          `${gone} does not answer`,
+          expect.stringContaining(`${port} is not serving`),
+        ]);
+        expect(seen.code).toBe(1);
+      });
     });
   });
 });

@@ -46,6 +46,12 @@ const primaryOf = async (node: 0 | 1): Promise<string> => {
 };
 
 describe("a pair of servers, with twenty waiters", () => {
+  it("is a remark of check(): they replicate behind the commit", async () => {
+    expect(await open(url()).check()).toContainEqual(
+      expect.objectContaining({ id: "asynchronous-replication", level: "info" }),
+    );
+  });
+
   it("goes on when either is killed: no overlap, and fences grow over it (P1, P3, P10)", async () => {
     const sections = new Sections();
     const all = Array.from({ length: PROCESSES }, () => open(url()));

@@ -213,6 +213,27 @@ describe("a server", () => {
     await node.query("SET GLOBAL sync_binlog = 0");
   });
 
+  it("that gives this user one connection only is a finding: nobody can wake it", async () => {
+    await node.query(
+      "CREATE USER lone@'127.0.0.1' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 1; GRANT ALL ON locks.* TO lone@'127.0.0.1'",
+    );
+    expect((await open().check()).map(({ id }) => id)).not.toContain("no-push");
+    const lone = open(node.url.replace("app:app@", "lone:p@"));
+    expect(await lone.check()).toContainEqual(expect.objectContaining({ id: "no-push", level: "warning" }));
+  });
+
+  it("with a table of that name that is not ours is refused by name (P17)", async () => {
+    await node.query(
+      "CREATE DATABASE odd; USE odd; CREATE TABLE holdfast_lock (id int); GRANT ALL ON odd.* TO app",
+    );
+    const odd = open(node.url.replace("/locks", "/odd"));
+    await expect(odd.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringContaining("made by somebody else") as string,
+    });
+  });
+
   it("behind a network that loses replies grants nothing twice, and fences grow (P3, P8)", async () => {
     const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
     const [far, near] = [open(node.url.replace(`:${node.port}/`, `:${proxy.port}/`)), open()];

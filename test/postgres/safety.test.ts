@@ -1,5 +1,6 @@
 // What is refused by name, what is found by `check`, and that cleaning up never lets a fence go back.
 
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { sqlFor } from "../../src/stores/postgres/sql.ts";
@@ -65,6 +66,40 @@ describe("check", () => {
     expect(found).toContain("synchronous-commit");
     expect(found).toContain("fsync");
     await locks.close();
+  });
+
+  it("finds a standby that follows behind the commit", async () => {
+    const locks = createLocks(world.url);
+    const ids = async (): Promise<string[]> => (await locks.check()).map(({ id }) => id);
+    expect(await ids()).not.toContain("asynchronous-replication");
+    // What pg_receivewal and a standby begin with.
+    const standby = new pg.Client({ connectionString: world.url, replication: "true" } as pg.ClientConfig);
+    await standby.connect();
+    expect(await locks.check()).toContainEqual(
+      expect.objectContaining({
+        id: "asynchronous-replication",
+        level: "info",
+        what: "one standby follows behind the commit (synchronous_standby_names is empty)",
+      }),
+    );
+    await standby.end();
+    await locks.close();
+  });
+
+  it("finds that the tables are gone, or are not ours", async () => {
+    const locks = createLocks(`${world.url}?table=dropped`);
+    expect((await locks.check()).map(({ id }) => id)).not.toContain("schema");
+    await world.ask("DROP TABLE dropped_beats");
+    expect(await locks.check()).toContainEqual(expect.objectContaining({ id: "schema", level: "danger" }));
+    await locks.close();
+    await world.ask("CREATE TABLE other_locks (id int)");
+    const other = createLocks(`${world.url}?table=other`);
+    await expect(other.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringContaining("?table=NAME") as string,
+    });
+    await other.close();
   });
 });
 

@@ -80,7 +80,7 @@ describe("errors of etcd", () => {
 });
 
 describe("findings", () => {
-  const facts = { version: "3.5.13", dbSize: 1, alarms: [], members: 3, silent: [] };
+  const facts = { version: "3.5.13", dbSize: 1, quota: 0, alarms: [], members: 3, silent: [] };
 
   it("name the versions whose leaders may end leases of their successors", () => {
     for (const version of ["3.4.0", "3.4.23", "3.4.30", "3.5.0", "3.5.12"])
@@ -99,6 +99,14 @@ describe("findings", () => {
     const all = findings({ ...facts, alarms: [NOSPACE, CORRUPT], dbSize: 2e9, members: 1 }, []);
     expect(all.map(({ id }) => id)).toEqual(["nospace", "corrupt", "database-size", "one-member"]);
     expect(findings({ ...facts, alarms: null }, [])).toMatchObject([{ id: "alarms-unknown" }]);
+  });
+
+  it("go by the quota where the server tells it", () => {
+    const size = (dbSize: number, quota: number): string[] =>
+      findings({ ...facts, dbSize, quota }, []).map(({ level, what }) => `${level} ${what}`);
+    expect(size(2e9, 8e9)).toEqual([]);
+    expect(size(90 * 1_024 ** 2, 100 * 1_024 ** 2)).toEqual(["warning the database has 90 MB of 100 MB"]);
+    expect(size(2e9, 0)).toEqual(["info the database has 1907 MB of 2048 MB, unless its quota was changed"]);
   });
 });
 

@@ -11,8 +11,9 @@ const LEASES_MENDED: readonly (readonly [number, number, number])[] = [
   [3, 5, 13],
 ];
 const OLDEST: readonly [number, number] = [3, 4];
-/** Default of --quota-backend-bytes; nobody tells what it is set to. */
+/** Default of --quota-backend-bytes; before 3.6 nobody tells what it is set to. */
 const USUAL_QUOTA = 2 * 1_024 ** 3;
+const NEARLY = 0.8;
 
 function parts(version: string): [number, number, number] {
   const [major = 0, minor = 0, patch = 0] = version
@@ -34,7 +35,7 @@ export function hasLeaseBugs(version: string): boolean {
 }
 
 export function findings(facts: ServerFacts, allow: readonly string[]): Finding[] {
-  const { version, alarms, dbSize, members, silent } = facts;
+  const { version, alarms, members, silent } = facts;
   const found: Finding[] = [];
   if (hasLeaseBugs(version)) {
     found.push({
@@ -48,18 +49,25 @@ export function findings(facts: ServerFacts, allow: readonly string[]): Finding[
   if (alarms === null) found.push(UNREADABLE);
   if (alarms?.includes(NOSPACE)) found.push(FULL);
   if (alarms?.includes(CORRUPT)) found.push(BROKEN);
-  if (dbSize > 0.8 * USUAL_QUOTA) {
-    found.push({
-      id: "database-size",
-      level: "info",
-      what: `the database has ${Math.round(dbSize / 1_024 ** 2)} MB`,
-      why: "at --quota-backend-bytes (2 GB unless it was raised) no lock can be acquired any more",
-      fix: "turn on --auto-compaction-retention, defragment, or raise the quota",
-    });
-  }
+  found.push(...filling(facts));
   if (members === 1) found.push(ALONE);
   for (const what of silent) found.push({ ...SILENT, what });
   return found;
+}
+
+function filling({ dbSize, quota }: ServerFacts): Finding[] {
+  const most = quota || USUAL_QUOTA;
+  if (dbSize <= NEARLY * most) return [];
+  const megabytes = (bytes: number): string => `${Math.round(bytes / 1_024 ** 2)} MB`;
+  return [
+    {
+      id: "database-size",
+      level: quota === 0 ? "info" : "warning",
+      what: `the database has ${megabytes(dbSize)} of ${megabytes(most)}${quota === 0 ? ", unless its quota was changed" : ""}`,
+      why: "at --quota-backend-bytes no lock can be acquired any more",
+      fix: "turn on --auto-compaction-retention, defragment, or raise the quota",
+    },
+  ];
 }
 
 const UNREADABLE: Finding = {

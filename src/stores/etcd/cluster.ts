@@ -128,7 +128,7 @@ export class Cluster implements EtcdPort {
         if ((error as Failure).code === PERMISSION_DENIED) return null;
         throw error;
       });
-    const [{ version, dbSize }, alarms, members, missing] = await Promise.all([
+    const [{ version, dbSize, quota }, alarms, members, missing] = await Promise.all([
       this.#ask(METHODS.status, {}, io),
       allowed(this.#ask(METHODS.alarms, {}, io)),
       allowed(this.#ask(METHODS.members, {}, io)),
@@ -137,6 +137,7 @@ export class Cluster implements EtcdPort {
     return {
       version,
       dbSize,
+      quota,
       alarms: alarms?.alarms.map(({ alarm }) => alarm) ?? null,
       members: members?.members.length ?? null,
       silent: missing,

@@ -234,8 +234,15 @@ export interface Status {
   version: string;
   dbSize: number;
   leader: bigint;
+  /** Told since 3.6; 0 before. */
+  quota: number;
 }
-export const status: Codec<Status> = message<Status>({ version: text(2), dbSize: int(3), leader: big(4) });
+export const status: Codec<Status> = message<Status>({
+  version: text(2),
+  dbSize: int(3),
+  leader: big(4),
+  quota: int(12),
+});
 
 export const NOSPACE = 1;
 export const CORRUPT = 2;

@@ -20,6 +20,8 @@ export interface Patience {
 export interface ServerFacts {
   readonly version: string;
   readonly dbSize: number;
+  /** What the database may grow to; 0 where the server does not tell. */
+  readonly quota: number;
   /** Of all members together; null where this user may not ask. */
   readonly alarms: readonly number[] | null;
   readonly members: number | null;

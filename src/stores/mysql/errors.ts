@@ -18,6 +18,10 @@ const KNOWN: Readonly<Record<number, Known>> = {
   1045: { say: "the user name or the password is wrong", retryable: false },
   1049: { say: "there is no such database: create it first", retryable: false },
   1053: { say: "it is shutting down" },
+  1054: {
+    say: "a table holdfast_% was made by somebody else or by another version: rename it, or use another database",
+    retryable: false,
+  },
   1105: { say: "it could not commit" },
   1114: { say: "its disk or its tablespace is full: free some space" },
   1142: {

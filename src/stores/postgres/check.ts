@@ -97,15 +97,16 @@ export async function findings(port: PgPort, sql: Sql, patience: Patience): Prom
   return [...found, ...asynchronous(settings), ...timeouts(settings)];
 }
 
-function asynchronous({ standbys, standbyNames }: Settings): Finding[] {
-  if (standbys === 0 || standbyNames !== "") return [];
+function asynchronous({ standbys, standbyNames, synchronousCommit }: Settings): Finding[] {
+  if (standbys === 0 || (standbyNames !== "" && synchronousCommit !== "local")) return [];
+  const setting = standbyNames === "" ? "synchronous_standby_names is empty" : "synchronous_commit is local";
   return [
     {
       id: "asynchronous-replication",
       level: "info",
-      what: `${standbys} standbys follow behind the commit (synchronous_standby_names is empty)`,
+      what: `${standbys === 1 ? "one standby follows" : `${standbys} standbys follow`} behind the commit (${setting})`,
       why: "a standby that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
-      fix: "set synchronous_standby_names, and check the fence at the resource",
+      fix: "set synchronous_standby_names and leave synchronous_commit on, and check the fence at the resource",
     },
   ];
 }

@@ -39,7 +39,13 @@ export function postgresError(
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
   const code = isServerError(error) ? error.code : "";
-  if (code === "42P01" || code === "42501" || code === "42703") {
+  if (code === "42703") {
+    return new StoreUnavailableError(
+      `PostgreSQL could not ${doing}: ${detail}. A table of that name was made by somebody else or by another version of holdfast: rename it, or name others with ?table=NAME`,
+      { key, cause: error, retryable: false },
+    );
+  }
+  if (code === "42P01" || code === "42501") {
     return new StoreUnavailableError(
       `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
       { key, cause: error, retryable: false },
