@@ -16,6 +16,7 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   postgres: () => import("./postgres.ts"),
   redis: () => import("./redis.ts"),
   redlock: () => import("./redlock.ts"),
+  tracing: () => import("./tracing.ts"),
   zookeeper: () => import("./zookeeper.ts"),
 };
 

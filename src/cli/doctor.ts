@@ -99,18 +99,30 @@ function slow(callMs: number, ttlMs: number): Finding[] {
   ];
 }
 
+const LEVEL_WIDTH = "warning".length;
+
+/** What is the same of several nodes is said once. */
 function words(store: string, findings: readonly Finding[]): readonly string[] {
+  const alike = new Map<string, Finding[]>();
+  for (const one of findings) {
+    const kind = JSON.stringify([one.level, one.id, one.why, one.fix]);
+    alike.set(kind, [...(alike.get(kind) ?? []), one]);
+  }
+  const groups = [...alike.values()];
   return [
-    `${store}: ${findings.length === 0 ? paint("good", "nothing found") : counted(findings)}`,
-    ...findings.flatMap(({ id, level, what, why, fix }) => [
-      `${paint(level, level.padEnd(LEVEL_WIDTH))} ${id}: ${clean(what)}`,
-      `  why: ${clean(why)}`,
-      `  fix: ${clean(fix)}`,
-    ]),
+    `${store.replace(/:$/, "")}: ${groups.length === 0 ? paint("good", "nothing found") : counted(groups.map(([one]) => (one as Finding).level))}`,
+    ...groups.flatMap(said),
   ];
 }
 
-const LEVEL_WIDTH = "warning".length;
+function said(alike: readonly Finding[]): readonly string[] {
+  const [{ id, level, what, why, fix }, ...more] = alike as [Finding, ...Finding[]];
+  const name = `${paint(level, level.padEnd(LEVEL_WIDTH))} ${id}`;
+  const whats =
+    more.length === 0 ? [`${name}: ${clean(what)}`] : [name, ...alike.map((one) => `  ${clean(one.what)}`)];
+  return [...whats, `  why: ${clean(why)}`, `  fix: ${clean(fix)}`];
+}
+
 const NAMES = {
   danger: ["danger", "dangers"],
   warning: ["warning", "warnings"],
@@ -118,9 +130,9 @@ const NAMES = {
 };
 
 /** 1 danger, 2 remarks */
-function counted(findings: readonly Finding[]): string {
+function counted(levels: readonly Finding["level"][]): string {
   return (["danger", "warning", "info"] as const)
-    .map((level) => [findings.filter((one) => one.level === level).length, NAMES[level]] as const)
+    .map((level) => [levels.filter((one) => one === level).length, NAMES[level]] as const)
     .filter(([count]) => count > 0)
     .map(([count, [one, many]]) => `${count} ${count === 1 ? one : many}`)
     .join(", ");

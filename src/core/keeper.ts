@@ -22,7 +22,7 @@ import { attemptOnce } from "./single-attempt.ts";
 import type { Busy, OpenStore } from "./store.ts";
 import type { System } from "./system.ts";
 import { Task } from "./task.ts";
-import { acquiring, type AcquireTrace, type ReleaseTrace, releasing, traced } from "./tracing.ts";
+import { type ReleaseTrace, releasing, traced } from "./tracing.ts";
 
 /** How long `close` waits for a store that does not answer. */
 const CLOSE_MS = 2_000;
@@ -61,24 +61,6 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
-    const run = (): Promise<HeldLease> => this.#acquire(keys, wish, actor, sinceMs);
-    return traced(acquiring, () => acquireTrace(keys, wish), run);
-  }
-
-  tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
-    const run = (): Promise<HeldLease | null> => this.#tryAcquire(keys, wish, actor);
-    return traced(acquiring, () => acquireTrace(keys, { ...wish, waitMs: 0 }), run);
-  }
-
-  release(lease: HeldLease): Promise<boolean> {
-    return traced(
-      releasing,
-      () => releaseTrace(lease),
-      () => this.#release(lease),
-    );
-  }
-
-  #acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     if (keys.length === 1 || this.store.guarantees.kinds.includes("multi")) {
       return this.#acquireLine(keys, wish, actor, sinceMs);
     }
@@ -86,7 +68,7 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     return acquireEach(keys, one).then((leases) => this.#join(leases, wish, actor));
   }
 
-  async #tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
+  async tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
     if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
       const leases = await tryEach(keys, async (key) => {
         const answer = await this.#once([key], wish, actor);
@@ -96,6 +78,14 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     }
     const answer = await this.#once(keys, wish, actor);
     return answer instanceof HeldLease ? answer : null;
+  }
+
+  release(lease: HeldLease): Promise<boolean> {
+    return traced(
+      releasing,
+      () => releaseTrace(lease),
+      () => this.#release(lease),
+    );
   }
 
   async #release(lease: HeldLease): Promise<boolean> {
@@ -285,10 +275,6 @@ export function lostWith(lease: HeldLease | JoinedLease, result: unknown): LockL
   if (lease.held || lease.lost === null) return null;
   lease.lost.result = result;
   return lease.lost;
-}
-
-function acquireTrace(keys: readonly string[], { label, mode, limit, waitMs }: Wish): AcquireTrace {
-  return { key: keys[0] as string, keys, label, mode, limit, waitMs };
 }
 
 function releaseTrace(lease: HeldLease): ReleaseTrace {

@@ -24,10 +24,11 @@ import {
   refuseOptionsLast,
   type Wish,
 } from "./options.ts";
-import { entry } from "./reentry.ts";
+import { entry, ownSections } from "./reentry.ts";
 import { abortedError, orAborted } from "./refusals.ts";
 import type { Finding, Guarantees, Io, LockInfo, OpenStore, Store } from "./store.ts";
 import type { System } from "./system.ts";
+import { tracedAcquire } from "./tracing.ts";
 import { InTransaction } from "./transaction.ts";
 import { forPeople } from "./waits.ts";
 
@@ -68,15 +69,17 @@ export class HoldfastLocks implements Locks {
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions(options, this.#defaults);
     const actor = this.#actor(wish) ?? this.#newActor(null);
-    this.#refuse(keys, wish);
-    const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
-    // A store may promise less once its server is known.
-    this.#refuse(keys, wish);
-    const own = entry(ownSections(actor, keeper), keys, wish);
-    if (own instanceof Error) return null;
-    return own === null
-      ? keeper.tryAcquire(keys, wish, actor)
-      : new JoinedLease(own, keys, wish.label, actor);
+    return tracedAcquire(keys, wish, 0, async () => {
+      this.#refuse(keys, wish);
+      const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+      // A store may promise less once its server is known.
+      this.#refuse(keys, wish);
+      const own = entry(ownSections(actor, keeper), keys, wish);
+      if (own instanceof Error) return null;
+      return own === null
+        ? keeper.tryAcquire(keys, wish, actor)
+        : new JoinedLease(own, keys, wish.label, actor);
+    });
   }
 
   async using<T>(
@@ -195,17 +198,19 @@ export class HoldfastLocks implements Locks {
     this.#caller.stop();
   }
 
-  async #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
-    const sinceMs = this.#system.monoMs();
-    this.#refuse(keys, wish);
-    const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
-    // A store may promise less once its server is known.
-    this.#refuse(keys, wish);
-    const own = entry(ownSections(actor, keeper), keys, wish);
-    if (own instanceof Error) throw own;
-    return own === null
-      ? keeper.acquire(keys, wish, actor, sinceMs)
-      : new JoinedLease(own, keys, wish.label, actor);
+  #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
+    return tracedAcquire(keys, wish, wish.waitMs, async () => {
+      const sinceMs = this.#system.monoMs();
+      this.#refuse(keys, wish);
+      const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+      // A store may promise less once its server is known.
+      this.#refuse(keys, wish);
+      const own = entry(ownSections(actor, keeper), keys, wish);
+      if (own instanceof Error) throw own;
+      return own === null
+        ? keeper.acquire(keys, wish, actor, sinceMs)
+        : new JoinedLease(own, keys, wish.label, actor);
+    });
   }
 
   /** Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor its error. */
@@ -291,9 +296,4 @@ export class HoldfastLocks implements Locks {
       { key, fence, seen },
     );
   }
-}
-
-/** Keys of different stores have nothing to do with each other. */
-function ownSections(actor: Actor, keeper: Keeper): HeldLease[] {
-  return actor.sections().filter((section) => section.owner === keeper);
 }

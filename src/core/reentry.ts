@@ -1,6 +1,7 @@
 // An actor that asks for what it holds already. It would wait for itself for ever, so it is let in again where it said that it
 // may be (`reentrant`), and refused at once otherwise. Waiting is never the answer, except for a semaphore with permits to spare.
 
+import type { Actor } from "./actor.ts";
 import { DeadlockError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
@@ -8,6 +9,11 @@ import type { Wish } from "./options.ts";
 
 /** `null`: nothing of it is held, ask the store. Sections: enter them again. */
 export type Entry = readonly HeldLease[] | DeadlockError | null;
+
+/** Of one open store: keys of different stores have nothing to do with each other. */
+export function ownSections(actor: Actor, owner: HeldLease["owner"]): HeldLease[] {
+  return actor.sections().filter((section) => section.owner === owner);
+}
 
 export function entry(own: readonly HeldLease[], keys: readonly string[], wish: Wish): Entry {
   const held = own.filter(

@@ -39,6 +39,16 @@ export const pointChannels: Readonly<Partial<Record<EventName, Channel>>> = {
   deadlock: channel("holdfast:deadlock"),
 };
 
+/** From the call on: a store that cannot be opened is seen too. */
+export function tracedAcquire<T>(
+  keys: readonly string[],
+  { label, mode, limit }: Pick<AcquireTrace, "label" | "mode" | "limit">,
+  waitMs: number,
+  run: () => Promise<T>,
+): Promise<T> {
+  return traced(acquiring, () => ({ key: keys[0] as string, keys, label, mode, limit, waitMs }), run);
+}
+
 export function traced<Context extends object, T>(
   tracing: TracingChannel<Context>,
   context: () => Context,

@@ -86,6 +86,51 @@ describe("the channels of a process", () => {
     await locks.close();
   });
 
+  it("tell of a circle, with everybody in it", async () => {
+    const told = heard("holdfast:deadlock");
+    const locks = createLocks("memory:", { label: "me", deadlock: "20ms" });
+    const inside = new Set<string>();
+    const both = (first: string, second: string): Promise<void> =>
+      locks.using(first, async () => {
+        inside.add(first);
+        await expect.poll(() => inside.size).toBe(2);
+        await locks.using(second, () => {});
+      });
+    await Promise.allSettled([both("a", "b"), both("b", "a")]);
+    expect(told).toEqual([
+      {
+        key: expect.stringMatching(/^[ab]$/) as string,
+        keys: [expect.any(String)],
+        label: "me",
+        waitedMs: expect.any(Number) as number,
+        cycle: [
+          expect.objectContaining({ label: "me", holds: expect.any(String) as string }),
+          expect.objectContaining({ label: "me", waitsFor: expect.any(String) as string }),
+        ],
+      },
+    ]);
+    await locks.close();
+  });
+
+  it("trace an acquire from the call on: a store that is not there, an actor that would wait for itself", async () => {
+    const acquired = tracesOf("holdfast:acquire");
+    const away = createLocks("redis://me:secret@127.0.0.1:1");
+    await expect(away.acquire("job")).rejects.toThrow("ECONNREFUSED");
+    await expect(away.tryAcquire("job")).rejects.toThrow("ECONNREFUSED");
+    expect(acquired.failed).toMatchObject([
+      { key: "job", waitMs: 10_000, error: { code: "ERR_STORE_UNAVAILABLE" } },
+      { key: "job", waitMs: 0, error: { code: "ERR_STORE_UNAVAILABLE" } },
+    ]);
+    expect(inspect(acquired, { depth: 8, showHidden: true })).not.toContain("secret");
+    const locks = createLocks("memory:");
+    await locks.using("mine", async () => {
+      await expect(locks.acquire("mine")).rejects.toThrow();
+    });
+    expect(acquired.failed.at(-1)).toMatchObject({ key: "mine", error: { code: "ERR_LOCK_DEADLOCK" } });
+    await away.close();
+    await locks.close();
+  });
+
   it("and a lease that is printed carry no id: whoever knows it could release", async () => {
     const acquired = tracesOf("holdfast:acquire");
     const locks = createLocks("memory:");

@@ -205,7 +205,10 @@ function behindTheWrite(info: Info, promoted: boolean): Finding[] {
     {
       id: "asynchronous-replication",
       level: promoted ? "warning" : "info",
-      what: `${connected === 1 ? "one replica follows" : `${connected} replicas follow`} behind the write, and no grant waits for them`,
+      what:
+        connected === 1
+          ? "one replica follows behind the write, and no grant waits for it"
+          : `${connected} replicas follow behind the write, and no grant waits for them`,
       why: "a replica that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
       fix: "let grants wait for replicas (replicas: 1, in a URL ?replicas=1), and check the fence at the resource",
     },

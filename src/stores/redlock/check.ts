@@ -77,7 +77,10 @@ export async function findings(
     if (out !== null) found.push(absenceFinding(name, out));
     found.push(...settings(name, info));
   });
-  for (const [node, error] of deaf) found.push(noPush(node.name, error));
+  for (const [node, error] of deaf) {
+    // Of one that cannot be reached everything has been said.
+    if (votes[fleet.nodes.indexOf(node)]?.state === "answered") found.push(noPush(node.name, error));
+  }
   return [...found, ...skew(clocks)];
 }
 
