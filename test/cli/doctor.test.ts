@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startEtcd } from "../../scripts/servers/etcd.ts";
 import { startMariadb } from "../../scripts/servers/mariadb.ts";
-import { freePort } from "../../scripts/servers/ports.ts";
+import { freePort, freePorts } from "../../scripts/servers/ports.ts";
 import { startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startCluster } from "../../scripts/servers/redis-cluster.ts";
@@ -248,16 +248,13 @@ describe("doctor finds", { timeout: TIMEOUT_MS }, () => {
   });
 
   it("a ZooKeeper that stands alone with long ticks, one that has lost its ensemble, and one that is not there", async () => {
-    const [here, there] = [await dead(), await dead()].map(
-      (address) => `${address}:${address.split(":")[1]}`,
-    );
+    const ports = await freePorts(4);
+    const config = [0, 2].map((at) => `server.${at / 2 + 1}=127.0.0.1:${ports[at]}:${ports[at + 1]}`);
     const dataFolder = box.file("lost");
     mkdirSync(dataFolder);
     writeFileSync(join(dataFolder, "myid"), "1");
-    const config = [`server.1=${here}`, `server.2=${there}`];
-    const lost = startZooKeeper({ own: true, alone: false, dataFolder, config });
     await on(startZooKeeper({ own: true, config: ["tickTime=5000"] }), async ({ url }) => {
-      await on(lost, async ({ port }) => {
+      await on(startZooKeeper({ own: true, alone: false, dataFolder, config }), async ({ port }) => {
         const gone = await dead();
         const seen = await diagnose(`${url},127.0.0.1:${port},${gone}?sessionTimeout=10s`);
         expect(seen.found).toEqual(

@@ -26,7 +26,7 @@ import {
   type Session,
   textOf,
 } from "./port.ts";
-import { quorumBy } from "./together.ts";
+import { lost, quorumBy } from "./together.ts";
 
 const QUIET = (): void => {};
 const SWITCHED = "+switch-master";
@@ -101,7 +101,7 @@ export class SentinelPort implements RedisPort {
     const { name } = this.#lane ?? (await this.#find(patience));
     const primary: RedisNode = { name, primary: true, send: (words, how) => this.send(words, how) };
     const told = this.#askSentinels((link) => this.#replicasBy(link));
-    return [primary, ...(await within(patience, told)).map((one) => this.#replica(one))];
+    return [primary, ...(await within(patience, told))];
   }
 
   quorum(patience: Patience): Promise<string> {
@@ -236,14 +236,14 @@ export class SentinelPort implements RedisPort {
     return nameOf({ host, port: Number(port) });
   }
 
-  async #replicasBy(sentinel: Link): Promise<string[]> {
+  async #replicasBy(sentinel: Link): Promise<RedisNode[]> {
     const replies = listOf(await sentinel.send(["SENTINEL", "REPLICAS", this.#master]));
-    return replies.flatMap((reply) => {
+    return replies.map((reply) => {
       const words = listOf(reply).map(textOf);
       const word = (name: string): string => words[words.indexOf(name) + 1] ?? "";
-      return /down|disconnected/.test(word("flags"))
-        ? []
-        : [nameOf({ host: word("ip"), port: Number(word("port")) })];
+      const name = nameOf({ host: word("ip"), port: Number(word("port")) });
+      if (!/down|disconnected/.test(word("flags"))) return this.#replica(name);
+      return lost(name, word("flags"));
     });
   }
 

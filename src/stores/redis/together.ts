@@ -29,6 +29,11 @@ export function quorumBy(
   });
 }
 
+/** A replica that the sentinels miss. It is not dialled: one that is gone for good would take all the time of a check. */
+export function lost(name: string, flags: string): RedisNode {
+  return { name, primary: false, send: () => Promise.reject(new Error(`the sentinels say ${flags}`)) };
+}
+
 /** Each primary says how it sees the Cluster; one that sees it broken is enough. */
 async function slots(nodes: readonly RedisNode[], patience: Patience): Promise<Finding[]> {
   const primaries = nodes.filter(({ primary }) => primary);
