@@ -24,7 +24,7 @@ export async function run(): Promise<object> {
   try {
     await sections(locks);
     // In turns, so that whatever disturbs one disturbs both.
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let turn = 0; turn < ROUNDS; turn += 1) {
       silent.push(await sections(locks));
       listen();
       heard.push(await sections(locks));
