@@ -152,8 +152,8 @@ function target(from: string, specifier: string): string {
 function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolean {
   const own = /^stores\/[a-z-]+\//.exec(from)?.[0];
   if (own !== undefined && to.startsWith(own)) return true;
-  // A redlock is many nodes of what redis has one of: the client's slice and its adapters, the names.
-  const oneNode = /^stores\/redis\/(port|clients|names)\.ts$/;
+  // A redlock is many nodes of what redis has one of: the client's slice and its adapters, the names, what a server says of itself.
+  const oneNode = /^stores\/redis\/(port|clients|names|facts)\.ts$/;
   if (from.startsWith("stores/redlock/") && oneNode.test(to)) return true;
   return (
     row.may.some((path) => path.test(to)) || (typesOnly && (row.mayTypes ?? []).some((path) => path.test(to)))

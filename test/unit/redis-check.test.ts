@@ -1,7 +1,8 @@
 // What `check()` reads from the words of a Redis: versions by its INFO, sentinels by their CKQUORUM.
 
 import { describe, expect, it } from "vitest";
-import { oldScripts, parseInfo } from "../../src/stores/redis/check.ts";
+import { oldScripts } from "../../src/stores/redis/check.ts";
+import { parseInfo } from "../../src/stores/redis/facts.ts";
 import type { RedisPort } from "../../src/stores/redis/port.ts";
 import { skew } from "../../src/stores/redlock/check.ts";
 import { together } from "../../src/stores/redis/together.ts";

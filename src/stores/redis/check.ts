@@ -4,10 +4,9 @@
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
 import { clockDifference } from "./clocks.ts";
+import { type Info, parseInfo } from "./facts.ts";
 import { together } from "./together.ts";
 import { listOf, type Patience, type RedisNode, type RedisPort, type Sender, textOf } from "./port.ts";
-
-export type Info = ReadonlyMap<string, string>;
 
 const OLDEST: readonly [number, number] = [6, 2];
 type Version = readonly [number, number, number];
@@ -29,12 +28,6 @@ const SCRIPTS_MENDED: Readonly<Record<"Redis" | "Valkey", readonly Version[]>> =
 };
 
 const FORBIDDEN = /^(NOPERM|ERR unknown command)/;
-
-export function parseInfo(text: string): Info {
-  return new Map(
-    [...text.matchAll(/^([a-z0-9_]+):(.*?)\r?$/gm)].map(([, name, value]) => [name ?? "", value ?? ""]),
-  );
-}
 
 /** null when this user may not ask. */
 async function readInfo(port: Sender, patience: Patience): Promise<Info | null> {

@@ -2,32 +2,11 @@
 // is behind keeps leases for longer and may give smaller fences.
 
 import type { Finding } from "../../core/store.ts";
-import { listOf, type Patience, type RedisNode, type Sender, textOf } from "./port.ts";
+import { type Reading, readClock } from "./facts.ts";
+import type { Patience, RedisNode } from "./port.ts";
 
 /** As long as the shortest grace: what is less changes nothing. */
 const BEARABLE_MS = 50;
-
-export interface Reading {
-  readonly name: string;
-  /** What the node's clock is ahead of ours, and by how much that may be wrong. */
-  readonly aheadMs: number;
-  readonly errorMs: number;
-}
-
-/** `nowMs`: any clock that only runs forward. */
-export async function readClock(
-  node: Sender & { readonly name: string },
-  patience: Patience,
-  nowMs: () => number,
-): Promise<Reading> {
-  // The first command pays for the connection.
-  await node.send(["TIME"], patience);
-  const sentMs = nowMs();
-  const [seconds, micros] = listOf(await node.send(["TIME"], patience)).map(textOf);
-  const errorMs = (nowMs() - sentMs) / 2;
-  const nodeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
-  return { name: node.name, aheadMs: nodeMs - sentMs - errorMs, errorMs };
-}
 
 export async function clockDifference(
   nodes: readonly RedisNode[],

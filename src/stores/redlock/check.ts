@@ -2,8 +2,7 @@
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Finding, Io } from "../../core/store.ts";
-import { type Info, parseInfo } from "../redis/check.ts";
-import { type Reading, readClock } from "../redis/clocks.ts";
+import { type Info, parseInfo, type Reading, readClock } from "../redis/facts.ts";
 import { textOf } from "../redis/port.ts";
 import { reasonOf } from "./errors.ts";
 import type { Fleet } from "./fleet.ts";
