@@ -2,7 +2,7 @@
 // was shown is what is revoked: if somebody else has the key by then, nothing happens.
 
 import { createInterface } from "node:readline/promises";
-import { LockError, type LockInfo } from "../index.ts";
+import { LockError, type LockInfo, type Locks } from "../index.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { lockJson, lockLines } from "./lock-view.ts";
 import { openToLook, type StoreFlags } from "./options.ts";
@@ -24,26 +24,60 @@ export async function revoke(key: string, flags: RevokeFlags): Promise<number> {
   if (reason === undefined || reason === "")
     throw new CommandError("revoke needs --reason TEXT: the holder is told why", EXIT.usage);
   const locks = openToLook(flags, flags.label === undefined ? {} : { label: flags.label });
+  const audit = new Audit(locks);
   try {
     const seen = await locks.inspect(key);
-    if (seen === null || seen.holders.length === 0) return told(key, flags, "free", seen);
+    if (seen === null || seen.holders.length === 0) return told(key, flags, "free", seen, audit);
     if (!flags.yes) await ask(key, seen);
-    const fence = flags.fence ?? shownFence(seen);
-    const wish = { reason, force, ...(fence === undefined ? {} : { fence }) };
-    const done = await locks.revoke(key, wish);
-    return told(key, flags, done ? "revoked" : "free", seen);
-  } catch (error) {
-    if (!LockError.is(error) || error.code !== "ERR_FENCE_STALE") throw error;
-    complain(error.message);
-    return told(key, flags, "other-holder", null);
+    const outcome = await revokeAll(locks, key, flags.fence === undefined ? fencesOf(seen) : [flags.fence], {
+      reason,
+      force,
+    });
+    return told(key, flags, outcome, seen, audit);
   } finally {
     await locks.close();
   }
 }
 
-/** One holder: it and nobody else. Of several, all. */
-function shownFence({ holders }: LockInfo): bigint | undefined {
-  return holders.length === 1 ? holders[0]?.fence : undefined;
+/** Who revoked and when, as the event says it. */
+class Audit {
+  #at: string | null = null;
+  #by: string | null = null;
+
+  constructor(locks: Locks) {
+    locks.on("revoked", ({ by }) => {
+      this.#at = new Date().toISOString();
+      this.#by = by;
+    });
+  }
+
+  toJSON(): { readonly at: string | null; readonly by: string | null } {
+    return { at: this.#at, by: this.#by };
+  }
+}
+
+const fencesOf = ({ holders }: LockInfo): readonly bigint[] => holders.map(({ fence }) => fence);
+
+/** Those that were shown, one by one: whoever came since is left alone. */
+async function revokeAll(
+  locks: Locks,
+  key: string,
+  fences: readonly bigint[],
+  wish: { readonly reason: string; readonly force: boolean },
+): Promise<Outcome> {
+  let revoked = false;
+  let stale: LockError | null = null;
+  for (const fence of fences) {
+    try {
+      revoked = (await locks.revoke(key, { ...wish, fence })) || revoked;
+    } catch (error) {
+      if (!LockError.is(error) || error.code !== "ERR_FENCE_STALE") throw error;
+      stale = error;
+    }
+  }
+  if (revoked || stale === null) return revoked ? "revoked" : "free";
+  complain(stale.message);
+  return "other-holder";
 }
 
 async function ask(key: string, seen: LockInfo): Promise<void> {
@@ -64,9 +98,15 @@ async function ask(key: string, seen: LockInfo): Promise<void> {
   }
 }
 
-function told(key: string, flags: RevokeFlags, outcome: Outcome, seen: LockInfo | null): number {
+function told(
+  key: string,
+  flags: RevokeFlags,
+  outcome: Outcome,
+  seen: LockInfo | null,
+  audit: Audit,
+): number {
   const { reason, force = false } = flags;
-  if (flags.json) printJson({ ...lockJson(key, seen), outcome, reason, force });
+  if (flags.json) printJson({ ...lockJson(key, seen), outcome, reason, force, ...audit.toJSON() });
   else if (outcome === "free") print(`${name(key)} is free: there is nothing to revoke\n`);
   else if (outcome === "revoked") print(`${words(key, force, seen)}\n`);
   return outcome === "other-holder" ? EXIT.lost : 0;

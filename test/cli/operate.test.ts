@@ -90,15 +90,26 @@ describe("revoke", () => {
   });
 
   it("tells as JSON what it did", async () => {
-    const lease = await locks.acquire("job", { label: "me" });
-    const { stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--json"]);
+    const [one, two] = [
+      await locks.acquire("job", { label: "me", mode: "shared" }),
+      await locks.acquire("job", { label: "you", mode: "shared" }),
+    ];
+    const args = ["--reason", "x", "--yes", "--json", "--label", "ann"];
+    const { stdout } = await box.run(["revoke", "job", ...args]);
     expect(JSON.parse(stdout)).toMatchObject({
       key: "job",
       outcome: "revoked",
       reason: "x",
       force: false,
-      holders: [{ label: "me", fence: String(lease.fence) }],
+      by: "ann",
+      at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      holders: [
+        { label: "me", fence: String(one.fence) },
+        { label: "you", fence: String(two.fence) },
+      ],
     });
+    await until(() => one.signal.aborted && two.signal.aborted, SOON_MS);
+    expect([one.held, two.held]).toEqual([false, false]);
   });
 });
 
