@@ -1,5 +1,5 @@
 // What observers of the whole process can subscribe to by name, without a hand on any `Locks`: node:diagnostics_channel. The names
-// and what they carry are documented in docs/observing.md; ids are never in it. Nobody subscribed: one comparison.
+// and what they carry are documented in docs/observing.md; ids are never in it. Nobody subscribed: one look.
 
 import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
 import type { EventName } from "./events.ts";
