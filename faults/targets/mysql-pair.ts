@@ -27,7 +27,7 @@ export const mysqlPairTarget: TargetMaker = async (_folder, fault) => {
     servers: pair.nodes.map((one, at) => faulty(pair, one, `mariadb-${at + 1}`)),
     survives: ["server restart"],
     through: urlOf,
-    listens: /SELECT SLEEP/,
+    listens: /AS hush/,
     tricks: { failover: failover(pair), [CUT_OFF]: cutOff(proxies) },
     version: `MariaDB ${String((await node.query("SELECT VERSION() AS v"))[0]?.["v"])}, two`,
     async stop() {

@@ -41,7 +41,7 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
     servers: [clocked],
     survives: mode === "row" ? [] : ["server restart"],
     through: ([port]) => urlOf(port as number),
-    listens: /SELECT SLEEP/,
+    listens: /AS hush/,
     tricks: {
       "session-kill": sessionKill(say, mode),
       "read-only": readOnly(say),

@@ -1,31 +1,41 @@
-// A doorbell, because MySQL has no notifications: each opened store keeps a session asleep on the server, under a named lock
-// that others can find it by, and whoever has news for it cuts its sleep with KILL QUERY. A ring may be missed between two
-// sleeps; it only saves time.
+// A doorbell, because MySQL has no notifications: each opened store keeps a session waiting on the server, under a named lock
+// that others can find it by, and whoever has news for it cuts that wait with KILL QUERY. A ring may be missed between two
+// waits; it only saves time.
+//
+// It waits for a second named lock, the hush, which another session of the same store has. SELECT SLEEP would be simpler and must not
+// be used: all sleepers of a MariaDB share one mutex, and a KILL that meets it taken keeps every other KILL and every new
+// connection of that server waiting for two seconds. A few dozen rings in a second were enough to let nobody in any more.
 
 import type { Patience } from "./link.ts";
 import type { Answer, SqlConnection, Value } from "./port.ts";
 import { nameOf } from "./row-session.ts";
 
-/** The server lets go of a sleeper whose client has vanished without a word after so long. */
-const SLEEP_S = 20;
+/** The server lets go of a wait whose client has vanished without a word after so long. */
+const WAIT_S = 20;
 
 /** Whatever runs a statement that stands alone. */
 export interface Runner {
   run(sql: string, values: readonly Value[], io: Patience): Promise<Answer>;
 }
 
+export interface BellDeps {
+  /** A session of its own. */
+  connect(): Promise<SqlConnection>;
+  /** Has any other session of this store take a named lock, and keep it for as long as it lives. */
+  keep(name: string): Promise<unknown>;
+  rung(): void;
+}
+
 export class Bell {
-  readonly #connect: () => Promise<SqlConnection>;
+  readonly #deps: BellDeps;
   readonly #proc: string;
-  readonly #rung: () => void;
   #connection: SqlConnection | null = null;
   #state: "down" | "up" | "closed" = "down";
   #rising: Promise<void> | null = null;
 
-  constructor(connect: () => Promise<SqlConnection>, proc: string, rung: () => void) {
-    this.#connect = connect;
+  constructor(proc: string, deps: BellDeps) {
     this.#proc = proc;
-    this.#rung = rung;
+    this.#deps = deps;
   }
 
   /** Whether somebody could ring at the moment. */
@@ -55,25 +65,29 @@ export class Bell {
   }
 
   async #listen(ready: () => void): Promise<void> {
-    const connection = await this.#connect();
+    const connection = await this.#deps.connect();
     this.#connection = connection;
     if (this.#closed) return connection.destroy();
     await connection.run("SELECT GET_LOCK(?, 0) AS got", [nameOf(this.#proc)]);
+    const hush = hushOf(this.#proc);
+    await this.#deps.keep(hush);
     if (this.#closed) return connection.destroy();
     this.#state = "up";
     ready();
     // What happened before anybody could ring.
-    this.#rung();
+    this.#deps.rung();
+    let loose = false;
     while (!this.#closed && connection.alive) {
-      const woken = await connection.run(`SELECT SLEEP(${SLEEP_S}) AS woken`).then(
-        // MySQL answers 1 to a sleep that was cut, MariaDB an error.
-        ({ rows }) => Number(rows[0]?.["woken"]) === 1,
-        (error: unknown) => {
-          if (!connection.alive) throw error;
-          return true;
-        },
-      );
-      if (woken && !this.#closed) this.#rung();
+      const heard = await hear(connection, hush);
+      if (this.#closed) return;
+      if (heard === "loose") {
+        // The session that kept it has ended. If that of another one does not keep us, the two are on different servers.
+        if (loose) throw new Error("nobody keeps the bell quiet");
+        await connection.run("DO RELEASE_LOCK(?)", [hush]);
+        await this.#deps.keep(hush);
+      }
+      loose = heard === "loose";
+      if (heard !== "nothing") this.#deps.rung();
     }
   }
 
@@ -81,6 +95,27 @@ export class Bell {
     return this.#state === "closed";
   }
 }
+
+/** One wait: it was cut, it was over, or nobody had the lock. */
+async function hear(connection: SqlConnection, hush: string): Promise<"ring" | "nothing" | "loose"> {
+  try {
+    const { rows } = await connection.run(`SELECT GET_LOCK(?, ${WAIT_S}) AS hush`, [hush]);
+    const got = rows[0]?.["hush"] ?? null;
+    // To a wait that was cut a server may answer with an error or with NULL.
+    if (got === null) return "ring";
+    return Number(got) === 1 ? "loose" : "nothing";
+  } catch (error) {
+    if (!connection.alive) throw error;
+    return "ring";
+  }
+}
+
+function hushOf(proc: string): string {
+  return `${nameOf(proc)}:hush`;
+}
+
+/** What `keep` runs. It is no matter whether it gets it or another session of the store has it already. */
+export const KEEP = "SELECT GET_LOCK(?, 0) AS kept";
 
 /** Rings at an opened store, if it can be found. */
 export async function ring(link: Runner, proc: string, io: Patience): Promise<void> {

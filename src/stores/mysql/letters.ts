@@ -1,7 +1,7 @@
 // Pushes in a database that has none: a letter in a table, and a ring at the bell of the opened store that it is for.
 
 import type { Patience as Waiting, Push } from "../shared/table.ts";
-import { Bell, sessionOf, takeDown } from "./bell.ts";
+import { Bell, KEEP, sessionOf, takeDown } from "./bell.ts";
 import type { Patience } from "./link.ts";
 import type { Pool } from "./pool.ts";
 import { textOf } from "./port.ts";
@@ -29,11 +29,11 @@ export class Letters {
   async listen(proc: string, hear: (words: string) => void): Promise<void> {
     this.#hear = hear;
     this.#proc = boxOf(proc);
-    this.#bell ??= new Bell(
-      () => this.#pool.connect(),
-      this.#proc,
-      () => void this.#fetch().catch(() => {}),
-    );
+    this.#bell ??= new Bell(this.#proc, {
+      connect: () => this.#pool.connect(),
+      keep: (name) => this.#pool.run(KEEP, [name], NEVER),
+      rung: () => void this.#fetch().catch(() => {}),
+    });
     await this.#bell.up();
   }
 

@@ -24,7 +24,7 @@ import type {
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
-import { Bell, ring, takeDown } from "./bell.ts";
+import { Bell, KEEP, ring, takeDown } from "./bell.ts";
 import { closedError, mysqlError } from "./errors.ts";
 import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
 import type { Link, Patience } from "./link.ts";
@@ -80,7 +80,11 @@ export class RowOpenStore implements OpenStore<null> {
       lost: ({ request }) =>
         this.#tellLoss?.(request.id, "session", "its connection to the server has ended"),
     });
-    this.#bell = new Bell(connect, proc, () => void this.#rung());
+    this.#bell = new Bell(proc, {
+      connect,
+      keep: (name) => link.run(KEEP, [name], this.#alone),
+      rung: () => void this.#rung(),
+    });
     void this.#bell.up();
   }
 
