@@ -1,15 +1,10 @@
-// The library that moves the calendar of one client process: compiled when it is first needed, kept in the project's own
-// scratch folder, and proved on a child process before a run relies on it. Without a C compiler it fails by name.
+// The library that moves the calendar of one process, and the proof on a child process that it does, before a run relies on it.
 
-import { execFile, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
+import { preloadLibrary } from "./preload.ts";
 
-const SOURCE: string = join(import.meta.dirname, "clock-shim.c");
-const CACHE: string = join(import.meta.dirname, "..", ".tmp");
 const PROOF_JUMP_MS = 7_200_000;
 const PROOF_BLUR_MS = 2_000;
 
@@ -42,29 +37,8 @@ export class ClockShim {
     this.#library = library;
   }
 
-  static async build(compiler: string = process.env["CC"] ?? "cc"): Promise<ClockShim> {
-    const hash = createHash("sha256").update(readFileSync(SOURCE)).digest("hex").slice(0, 12);
-    const library = join(CACHE, `clock-shim-${process.arch}-${hash}.so`);
-    if (existsSync(library)) return new ClockShim(library);
-    mkdirSync(CACHE, { recursive: true });
-    const draft = `${library}.${process.pid}`;
-    try {
-      await promisify(execFile)(compiler, [
-        "-shared",
-        "-fPIC",
-        "-O2",
-        "-Wall",
-        "-Werror",
-        "-o",
-        draft,
-        SOURCE,
-      ]);
-    } catch (error) {
-      const advice = "this fault needs a C compiler: install one (package gcc) or name it in CC";
-      throw new Error(`the clock shim could not be compiled with ${compiler}: ${advice}`, { cause: error });
-    }
-    renameSync(draft, library);
-    return new ClockShim(library);
+  static async build(): Promise<ClockShim> {
+    return new ClockShim(await preloadLibrary("clock-shim"));
   }
 
   environment(offset: Offset): NodeJS.ProcessEnv {

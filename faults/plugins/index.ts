@@ -42,13 +42,13 @@ const plugins: Plugins = {
 export const MIXED = "mixed";
 /** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
 const ALWAYS = ["kill", "pause", "server-freeze", "primary-freeze", "swallowed-replies"];
-/** Not in a mix: without a C compiler it would fail. */
-const NEED_A_COMPILER = ["client-wall-clock", "server-clock"];
+/** Not in a mix: without a C compiler it would fail, or its servers are set up for it alone. */
+const ALONE = ["client-wall-clock", "server-clock", "full-disk", "no-space"];
 const ALSO = 2;
 
 /** What else strikes must not loosen what is held against the store. */
 function mixOf(target: Target, seed: number): Mix {
-  const possible = faultsOf(target).filter((name) => name !== "none" && !NEED_A_COMPILER.includes(name));
+  const possible = faultsOf(target).filter((name) => name !== "none" && !ALONE.includes(name));
   const always = possible.filter((name) => ALWAYS.includes(name)).map((name) => single(name, target));
   const isSafe = (part: Plugin): boolean => expected(part, target) === "safe";
   const others = possible.filter((name) => !ALWAYS.includes(name)).map((name) => single(name, target));

@@ -4,12 +4,21 @@
 import { type EtcdCluster, type EtcdMember, startEtcdCluster } from "../../scripts/servers/etcd.ts";
 import { hasLeaseBugs } from "../../src/stores/etcd/check.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "../../src/stores/etcd/index.ts";
-import type { FaultyServer, Target, Trick } from "./target.ts";
+import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
 
 const GUARANTEES = { fifo: etcdGuarantees, exclusive: etcdExclusiveGuarantees };
 
-async function target(order: keyof typeof GUARANTEES): Promise<Target> {
-  const cluster = await startEtcdCluster();
+const NO_SPACE = "no-space";
+const QUOTA = 8_000_000;
+const JUNK = { key: base64("junk/"), range_end: base64("junk0") };
+const PIECE: string = base64("x".repeat(500_000));
+const PIECES = 40;
+const ALARM = "NOSPACE";
+const DISARM_TRIES = 50;
+
+async function target(order: keyof typeof GUARANTEES, fault: string): Promise<Target> {
+  const args = fault === NO_SPACE ? ["--quota-backend-bytes", String(QUOTA)] : [];
+  const cluster = await startEtcdCluster({ args });
   const { version } = await ask<{ version: string }>(cluster, "maintenance/status", {});
   const url = (endpoints: readonly string[]): string => `etcd://${endpoints.join(",")}?order=${order}`;
   return {
@@ -23,6 +32,7 @@ async function target(order: keyof typeof GUARANTEES): Promise<Target> {
       "leader-freeze": leaderFreeze(cluster),
       "majority-lost": majorityLost(cluster),
       compaction: compaction(cluster),
+      [NO_SPACE]: noSpace(cluster),
     },
     settled: () => cluster.led(),
     version: `etcd ${version}`,
@@ -30,8 +40,8 @@ async function target(order: keyof typeof GUARANTEES): Promise<Target> {
   };
 }
 
-export const etcdTarget = (): Promise<Target> => target("fifo");
-export const etcdExclusiveTarget = (): Promise<Target> => target("exclusive");
+export const etcdTarget: TargetMaker = (_folder, fault) => target("fifo", fault);
+export const etcdExclusiveTarget: TargetMaker = (_folder, fault) => target("exclusive", fault);
 
 function faulty(member: EtcdMember): FaultyServer {
   return {
@@ -94,17 +104,58 @@ function compaction(cluster: EtcdCluster): Trick {
   return {
     everyMs: [20, 150],
     forMs: [0, 0],
-    begin: async () => {
-      const { header } = await ask<{ header: { revision: string } }>(cluster, "kv/range", { key: "AA==" });
-      await ask(cluster, "kv/compaction", { revision: header.revision });
-    },
+    begin: () => compact(cluster),
     end: () => Promise.resolve(),
   };
 }
 
-/** By the gateway of the first member. What is refused is its own affair. */
-async function ask<T>(cluster: EtcdCluster, path: string, body: object): Promise<T> {
-  const [member] = cluster.members;
+async function compact(cluster: EtcdCluster): Promise<void> {
+  const { header } = await ask<{ header: { revision: string } }>(cluster, "kv/range", { key: "AA==" });
+  await ask(cluster, "kv/compaction", { revision: header.revision });
+}
+
+/** Somebody else's keys use up the quota of the database; then the operator removes them, and does what the manual says. */
+function noSpace(cluster: EtcdCluster): Trick {
+  const alarms = async (): Promise<readonly Alarm[]> =>
+    (await ask<{ alarms?: readonly Alarm[] }>(cluster, "maintenance/alarm", { action: "GET" })).alarms ?? [];
+  return {
+    everyMs: [500, 2_000],
+    forMs: [200, 2_500],
+    begin: async () => {
+      for (let i = 0; i < PIECES && (await alarms()).length === 0; i += 1)
+        await ask(cluster, "kv/put", { key: base64(`junk/${i}`), value: PIECE });
+      if ((await alarms()).every(({ alarm }) => alarm !== ALARM))
+        throw new Error("the database took everything, and was never full");
+    },
+    end: async () => {
+      await ask(cluster, "kv/deleterange", JUNK);
+      for (let tries = 1; (await alarms()).length > 0; tries += 1) {
+        if (tries > DISARM_TRIES) throw new Error("the database stays full");
+        await compact(cluster);
+        for (const member of cluster.members) await ask(cluster, "maintenance/defragment", {}, member);
+        for (const alarm of await alarms())
+          await ask(cluster, "maintenance/alarm", { action: "DEACTIVATE", ...alarm });
+      }
+    },
+  };
+}
+
+interface Alarm {
+  readonly memberID: string;
+  readonly alarm: string;
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}
+
+/** By the gateway of one member. What is refused is its own affair. */
+async function ask<T>(
+  cluster: EtcdCluster,
+  path: string,
+  body: object,
+  member: EtcdMember | undefined = cluster.members[0],
+): Promise<T> {
   const response = await fetch(`http://${member?.endpoint}/v3/${path}`, {
     method: "POST",
     body: JSON.stringify(body),

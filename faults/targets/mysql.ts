@@ -1,13 +1,23 @@
 // One MariaDB in either mode, by a user that has no more rights than it needs. What is committed survives the server's death.
 
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createConnection, type RowDataPacket } from "mysql2/promise";
 import { APP, mariadbProgram, startMariadb } from "../../scripts/servers/mariadb.ts";
 import { findProgram } from "../../scripts/servers/packages.ts";
 import { mysqlGuarantees, mysqlRowGuarantees } from "../../src/stores/mysql/index.ts";
 import { ClockShim, Offset } from "../clock-shim.ts";
+import { Disk } from "../disk.ts";
+import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { OwnedServer } from "./owned-server.ts";
 import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
+
+/** Tables and undo share one file, and the log of changes has a folder of its own, as it often has a disk of its own. */
+const BINLOG = "binlog";
+const ROOMS = (home: string): string[] => [
+  ...["--innodb-file-per-table=0", "--innodb-use-native-aio=0"],
+  `--log-bin=${join(home, BINLOG, "bin")}`,
+];
 
 const USER = { user: "locker", password: "locker" } as const;
 
@@ -19,10 +29,17 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
   const shim =
     offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
   const program = await findProgram(mariadbProgram);
+  const disk = fault === FULL_DISK ? await Disk.open() : null;
+  const home = join(folder, "mariadb");
+  const env = { ...shim, ...disk?.environment };
+  const args = disk === null ? [] : ROOMS(home);
   const server = await OwnedServer.start({
     name: "mariadb",
-    dataFolder: join(folder, "mariadb"),
-    start: (port, dataFolder) => startMariadb({ own: true, port, dataFolder, program, env: shim }),
+    dataFolder: home,
+    start(port, dataFolder) {
+      mkdirSync(join(home, BINLOG), { recursive: true });
+      return startMariadb({ own: true, port, dataFolder, program, env, args });
+    },
   });
   const say = (sql: string): Promise<RowDataPacket[]> => tell(server.port, sql);
   await say(`CREATE USER ${USER.user}@'127.0.0.1' IDENTIFIED BY '${USER.password}'`);
@@ -46,9 +63,13 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
       "session-kill": sessionKill(say, mode),
       "read-only": readOnly(say),
       ...(mode === "row" ? {} : { "deadlock-victim": deadlockVictim(server.port) }),
+      [FULL_DISK]: fullDisk(disk, fillings(server, home, say), "server restart"),
     },
     version: `MariaDB ${String((await say("SELECT VERSION() AS v"))[0]?.["v"])}`,
-    stop: () => server.stop(),
+    async stop() {
+      await server.stop();
+      disk?.close();
+    },
   };
 }
 
@@ -94,6 +115,28 @@ const deadlockVictim = (port: number): Trick => ({
   },
   end: () => Promise.resolve(),
 });
+
+/**
+ * Somebody's table takes what is left of the tablespace: statements are refused. Or the log of changes cannot grow: whoever commits
+ * waits, for up to a minute longer than the disk is full, so that the operator starts the server anew.
+ */
+function fillings(server: OwnedServer, home: string, say: Say): readonly Filling[] {
+  return [
+    {
+      folder: join(home, "data"),
+      before: () => say("CREATE TABLE IF NOT EXISTS junk (id INT AUTO_INCREMENT PRIMARY KEY, much LONGBLOB)"),
+      async provoke() {
+        for (let i = 0; i < JUNK; i += 1) await say("INSERT INTO junk (much) VALUES (REPEAT('x', 500000))");
+      },
+      async mend() {
+        await say("DROP TABLE junk");
+        await server.revive(() => say("SELECT 1"));
+      },
+    },
+    { folder: join(home, BINLOG), mend: () => server.kill() },
+  ];
+}
+const JUNK = 100;
 
 const connect = (port: number): ReturnType<typeof createConnection> =>
   createConnection({ host: "127.0.0.1", port, ...APP });

@@ -1,9 +1,14 @@
 // A server of a run that comes back on the same port after it was killed, with its data or without.
 
 import { mkdirSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "node:net";
 import { freePort } from "../../scripts/servers/ports.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import type { FaultyServer } from "./target.ts";
+
+const REVIVE_MS = 20_000;
+const LOOK_EVERY_MS = 50;
 
 export interface OwnedServerOptions {
   readonly name: string;
@@ -35,6 +40,21 @@ export class OwnedServer implements FaultyServer {
     await this.#start();
   }
 
+  /** Started again if it has ended itself, or does so before it answers. */
+  async revive(answers: () => Promise<unknown> = () => reached(this.port)): Promise<void> {
+    const endMs = performance.now() + REVIVE_MS;
+    while (performance.now() < endMs) {
+      if (!this.#alive) return this.#start();
+      const well = await answers().then(
+        () => true,
+        () => false,
+      );
+      if (well) return;
+      await sleep(LOOK_EVERY_MS);
+    }
+    await this.kill();
+  }
+
   async wipe(): Promise<void> {
     await this.#end();
     rmSync(this.#options.dataFolder, { recursive: true, force: true });
@@ -58,8 +78,27 @@ export class OwnedServer implements FaultyServer {
     this.#running = await this.#options.start(this.port, this.#options.dataFolder);
   }
 
+  get #alive(): boolean {
+    try {
+      return process.kill(this.#running?.pid ?? 0, 0);
+    } catch {
+      return false;
+    }
+  }
+
   async #end(): Promise<void> {
     this.#running?.kill("SIGKILL");
     await this.#running?.stop();
   }
+}
+
+function reached(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.once("error", reject);
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve();
+    });
+  });
 }

@@ -5,23 +5,33 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { startPostgres } from "../../scripts/servers/postgres.ts";
+import { findPostgres, startPostgres } from "../../scripts/servers/postgres.ts";
 import { advisoryGuarantees, postgresGuarantees } from "../../src/stores/postgres/index.ts";
+import { Disk } from "../disk.ts";
+import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { OwnedServer } from "./owned-server.ts";
-import type { Target, Trick } from "./target.ts";
+import type { Target, TargetMaker, Trick } from "./target.ts";
 
 type Mode = "table" | "advisory";
 
-export const postgresTarget = (): Promise<Target> => made("table");
-export const advisoryTarget = (): Promise<Target> => made("advisory");
+/** More than it keeps ready for what is to come. */
+const SEGMENTS = 8;
+const FEW_SEGMENTS = { min_wal_size: "32MB" };
 
-async function made(mode: Mode): Promise<Target> {
+export const postgresTarget: TargetMaker = (_folder, fault) => made("table", fault);
+export const advisoryTarget: TargetMaker = (_folder, fault) => made("advisory", fault);
+
+async function made(mode: Mode, fault: string): Promise<Target> {
   // Not inside of the run's own folder, which the user that the server runs as may not enter.
   const dataFolder = mkdtempSync(join(tmpdir(), "holdfast-postgres-data-"));
+  const disk = fault === FULL_DISK ? await Disk.open() : null;
+  const found = await findPostgres();
+  const program = { ...found, env: { ...found.env, ...disk?.environment } };
+  const settings = disk === null ? {} : FEW_SEGMENTS;
   const server = await OwnedServer.start({
     name: "postgres",
     dataFolder,
-    start: (port) => startPostgres({ own: true, port, dataFolder }),
+    start: (port) => startPostgres({ own: true, port, dataFolder, program, settings }),
   });
   const say = (text: string): Promise<string> => tell(server.port, text);
   return {
@@ -30,10 +40,15 @@ async function made(mode: Mode): Promise<Target> {
     servers: [server],
     ...(mode === "table" ? { survives: ["server restart"], listens: /LISTEN/ } : {}),
     through: ([port]) => urlOf(port as number, mode),
-    tricks: { "sessions-ended": sessionsEnded(say, mode), "read-only": readOnly(say) },
+    tricks: {
+      "sessions-ended": sessionsEnded(say, mode),
+      "read-only": readOnly(say),
+      [FULL_DISK]: fullDisk(disk, fillings(server, dataFolder, say), "server restart"),
+    },
     version: `PostgreSQL ${(await say("SHOW server_version")).split(" ")[0]}`,
     async stop() {
       await server.stop();
+      disk?.close();
       rmSync(dataFolder, { recursive: true, force: true });
     },
   };
@@ -71,11 +86,46 @@ const readOnly = (say: Say): Trick => {
   };
 };
 
-async function tell(port: number, text: string): Promise<string> {
+/**
+ * Somebody leaves a transaction open, so that tables must grow with every change: statements are refused. Or the log needs a
+ * new file: the server ends itself, and cannot start before there is room.
+ */
+function fillings(server: OwnedServer, folder: string, say: Say): readonly Filling[] {
+  const revive = (): Promise<void> => server.revive(() => say("SELECT 1"));
+  let open: Client | null = null;
+  return [
+    {
+      folder,
+      async before() {
+        open = await opened(server.port);
+        await open.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+      },
+      async mend() {
+        await open?.end().catch(() => {});
+        await revive();
+      },
+    },
+    {
+      folder,
+      async provoke() {
+        for (let i = 0; i < SEGMENTS; i += 1)
+          await say("SELECT pg_logical_emit_message(false, 'faults', 'more'); SELECT pg_switch_wal()");
+      },
+      mend: revive,
+    },
+  ];
+}
+
+async function opened(port: number): Promise<Client> {
   const client = new Client({ connectionString: urlOf(port, "table") });
   // The call itself rejects.
   client.on("error", () => {});
   await client.connect();
+  return client;
+}
+
+async function tell(port: number, text: string): Promise<string> {
+  const client = await opened(port);
   try {
     const answer: unknown = await client.query(text);
     const last = (Array.isArray(answer) ? answer.at(-1) : answer) as { rows: Record<string, string>[] };

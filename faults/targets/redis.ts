@@ -2,24 +2,29 @@
 // the node that does.
 
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "redis";
 import { findProgram } from "../../scripts/servers/packages.ts";
 import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
 import { redisGuarantees } from "../../src/stores/redis/index.ts";
 import { ClockShim, Offset } from "../clock-shim.ts";
+import { Disk } from "../disk.ts";
+import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { OwnedServer } from "./owned-server.ts";
 import type { FaultyServer, Target, Trick } from "./target.ts";
 
 const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 /** Less than an empty server needs. */
 const FULL = "1";
+const LOOK_EVERY_MS = 20;
 
 export async function redisTarget(folder: string, fault: string): Promise<Target> {
   const offset = fault === "server-clock" ? new Offset(join(folder, "redis.offset")) : null;
   const found = await findProgram(redisProgram);
   const shim =
     offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
-  const program = { ...found, env: { ...found.env, ...shim } };
+  const disk = fault === FULL_DISK ? await Disk.open() : null;
+  const program = { ...found, env: { ...found.env, ...shim, ...disk?.environment } };
   const server = await OwnedServer.start({
     name: "redis",
     dataFolder: join(folder, "redis"),
@@ -37,9 +42,16 @@ export async function redisTarget(folder: string, fault: string): Promise<Target
     survives: ["server restart"],
     through: ([port]) => urlOf(port as number),
     listens: /subscribe/i,
-    tricks: { "script-flush": scriptFlush(say), "out-of-memory": outOfMemory(say) },
+    tricks: {
+      "script-flush": scriptFlush(say),
+      "out-of-memory": outOfMemory(say),
+      [FULL_DISK]: fullDisk(disk, fillings(server, join(folder, "redis"), say)),
+    },
     version: `Redis ${/redis_version:(\S+)/.exec(await say("INFO", "server"))?.[1]}`,
-    stop: () => server.stop(),
+    async stop() {
+      await server.stop();
+      disk?.close();
+    },
   };
 }
 
@@ -61,6 +73,25 @@ const outOfMemory = (say: Say): Trick => ({
   begin: async () => void (await say("CONFIG", "SET", "maxmemory", FULL)),
   end: async () => void (await say("CONFIG", "SET", "maxmemory", "0")),
 });
+
+/** One that has every write on disk ends itself; one that writes once in a while refuses what changes anything (MISCONF). */
+function fillings(server: OwnedServer, folder: string, say: Say): readonly Filling[] {
+  const mend = (): Promise<void> => server.revive();
+  const often = async (how: "always" | "everysec"): Promise<string> =>
+    say("CONFIG", "SET", "appendfsync", how);
+  return [
+    { folder, mend },
+    {
+      folder,
+      before: () => often("everysec"),
+      async mend() {
+        while (!(await say("INFO", "persistence")).includes("aof_last_write_status:ok"))
+          await sleep(LOOK_EVERY_MS);
+        await often("always");
+      },
+    },
+  ];
+}
 
 async function tell(port: number, words: readonly string[]): Promise<string> {
   const client = createClient({ url: urlOf(port), socket: { reconnectStrategy: false } });

@@ -8,6 +8,8 @@ import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
 import { createLocks } from "../../src/index.ts";
 import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
 import { ClockShim, Offset } from "../clock-shim.ts";
+import { Disk } from "../disk.ts";
+import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { OwnedServer } from "./owned-server.ts";
 import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
 
@@ -18,16 +20,23 @@ const READY_MS = 15_000;
 export const redlockTarget: TargetMaker = (folder, fault) => made(folder, fault, []);
 export const redlockRdbTarget: TargetMaker = (folder, fault) => kept(folder, fault, ["--save", "1 1"]);
 export const redlockAofTarget: TargetMaker = (folder, fault) =>
-  kept(folder, fault, ["--appendonly", "yes", "--appendfsync", "always"]);
+  kept(folder, fault, ["--appendonly", "yes", "--appendfsync", "always"], [FULL_DISK]);
 
 /** What nodes keep shows only where they are started again. */
-async function kept(folder: string, fault: string, args: readonly string[]): Promise<Target> {
-  return { ...(await made(folder, fault, args)), only: ["server-kill", "nodes-mayhem"] };
+async function kept(
+  folder: string,
+  fault: string,
+  args: readonly string[],
+  more: readonly string[] = [],
+): Promise<Target> {
+  return { ...(await made(folder, fault, args)), only: ["server-kill", "nodes-mayhem", ...more] };
 }
 
 async function made(folder: string, fault: string, args: readonly string[]): Promise<Target> {
   const servers: (OwnedServer & FaultyServer)[] = [];
-  for (let at = 1; at <= NODES; at += 1) servers.push(await node(folder, fault, `redis-${at}`, args));
+  const disk = fault === FULL_DISK ? await Disk.open() : null;
+  for (let at = 1; at <= NODES; at += 1)
+    servers.push(await node(folder, fault, `redis-${at}`, args, disk?.environment));
   const url = urlOf(servers.map(({ port }) => port));
   await introduce(url);
   return {
@@ -37,9 +46,12 @@ async function made(folder: string, fault: string, args: readonly string[]): Pro
     survives: ["server restart", "server restart without its data"],
     through: urlOf,
     listens: /subscribe/i,
-    tricks: { "nodes-mayhem": mayhem(servers) },
+    tricks: { "nodes-mayhem": mayhem(servers), [FULL_DISK]: fullDisk(disk, fillings(servers, folder)) },
     version: "Redis, five nodes",
-    stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+    async stop() {
+      await Promise.all(servers.map((server) => server.stop()));
+      disk?.close();
+    },
   };
 }
 
@@ -48,12 +60,13 @@ async function node(
   fault: string,
   name: string,
   args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<OwnedServer & FaultyServer> {
   const offset = fault === "server-clock" ? new Offset(join(folder, `${name}.offset`)) : null;
   const found = await findProgram(redisProgram);
   const shim =
     offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
-  const program = { ...found, env: { ...found.env, ...shim } };
+  const program = { ...found, env: { ...found.env, ...shim, ...env } };
   const server = await OwnedServer.start({
     name,
     dataFolder: join(folder, name),
@@ -76,6 +89,13 @@ async function introduce(url: string): Promise<void> {
 
 function urlOf(ports: readonly number[]): string {
   return `redlock://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?maxTtl=${MAX_TTL}`;
+}
+
+/** One node after the other, and then all at once: they share a disk. A node that cannot write ends itself. */
+function fillings(servers: readonly OwnedServer[], folder: string): readonly Filling[] {
+  const one = servers.map((server) => ({ folder: join(folder, server.name), mend: () => server.revive() }));
+  const mend = (): Promise<unknown> => Promise.all(servers.map((server) => server.revive()));
+  return one.flatMap((filling) => [filling, { folder, mend }]);
 }
 
 /** One node after the other is frozen, killed and emptied, before the last one has recovered. */

@@ -1,15 +1,21 @@
 // An ensemble of three ZooKeeper servers that write to disk before they answer, and what can happen to it: its leader killed or
 // frozen, one server gone for a while, a majority gone and back.
 
+import { dirname } from "node:path";
 import { type Ensemble, fourLetters, type Member, startEnsemble } from "../../scripts/servers/zookeeper.ts";
 import { zookeeperGuarantees } from "../../src/stores/zookeeper/index.ts";
+import { Disk } from "../disk.ts";
+import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import type { FaultyServer, Target, Trick } from "./target.ts";
 
 /** Short, so that clients that are stopped or cut off outlive their session often. */
 const SESSION_MS = 1_500;
+/** The log grows by 16 KB at a time, so that a full disk is soon noticed. */
+const SMALL_STEPS = "preAllocSize=16";
 
-export async function zookeeperTarget(): Promise<Target> {
-  const ensemble = await startEnsemble(3);
+export async function zookeeperTarget(_folder: string, fault: string): Promise<Target> {
+  const disk = fault === FULL_DISK ? await Disk.open() : null;
+  const ensemble = await startEnsemble(3, disk === null ? [] : [SMALL_STEPS], () => disk?.environment ?? {});
   const [first] = ensemble.members;
   const said = first === undefined ? "" : await fourLetters(first.port, "srvr");
   return {
@@ -23,10 +29,14 @@ export async function zookeeperTarget(): Promise<Target> {
       "leader-freeze": ofLeader(ensemble, "SIGSTOP", (victim) => Promise.resolve(victim.kill("SIGCONT"))),
       "member-restart": memberRestart(ensemble),
       "majority-lost": majorityLost(ensemble),
+      [FULL_DISK]: fullDisk(disk, fillings(ensemble)),
     },
     settled: () => ensemble.settled(),
     version: `ZooKeeper ${/version: ([\d.]+)/.exec(said)?.[1]}, three servers`,
-    stop: () => ensemble.stop(),
+    async stop() {
+      await ensemble.stop();
+      disk?.close();
+    },
   };
 }
 
@@ -84,6 +94,17 @@ function memberRestart(ensemble: Ensemble): Trick {
       await victim?.restart();
     },
   };
+}
+
+/** One server after the other, and then all at once: they share a disk. One that cannot write its log ends itself. */
+function fillings(ensemble: Ensemble): readonly Filling[] {
+  const { members } = ensemble;
+  const mend = async (ended: readonly Member[]): Promise<void> => {
+    await Promise.all(ended.map((member) => member.restart()));
+    await ensemble.settled();
+  };
+  const all = { folder: dirname(members[0]?.folder ?? ""), mend: () => mend(members) };
+  return members.flatMap((member) => [{ folder: member.folder, mend: () => mend([member]) }, all]);
 }
 
 function majorityLost(ensemble: Ensemble): Trick {

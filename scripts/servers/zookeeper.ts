@@ -59,6 +59,8 @@ export interface ZooKeeperOptions {
   readonly java?: readonly string[];
   /** Default true: it is ready when it serves, without waiting for others. */
   readonly alone?: boolean;
+  /** More of the environment, for example a clock. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<RunningServer> {
@@ -87,6 +89,8 @@ export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<Ru
 export interface Member {
   readonly name: string;
   readonly port: number;
+  /** Where its data is. */
+  readonly folder: string;
   readonly running: boolean;
   mode(): Promise<Mode>;
   kill(signal: NodeJS.Signals): void;
@@ -104,7 +108,11 @@ export interface Ensemble {
   stop(): Promise<void>;
 }
 
-export async function startEnsemble(size = 3, config: readonly string[] = []): Promise<Ensemble> {
+export async function startEnsemble(
+  size = 3,
+  config: readonly string[] = [],
+  env: (at: number) => Readonly<Record<string, string>> = () => ({}),
+): Promise<Ensemble> {
   const home = mkdtempSync(join(tmpdir(), "holdfast-zookeeper-ensemble-"));
   const ports = await freePorts(size * 3);
   const lines = [...config];
@@ -114,7 +122,7 @@ export async function startEnsemble(size = 3, config: readonly string[] = []): P
     const dataFolder = join(home, String(i + 1));
     mkdirSync(dataFolder);
     writeFileSync(join(dataFolder, "myid"), String(i + 1));
-    return new EnsembleMember(`member ${i + 1}`, ports[i] as number, dataFolder, lines);
+    return new EnsembleMember(`member ${i + 1}`, ports[i] as number, dataFolder, lines, env(i));
   });
   const ensemble = new RunningEnsemble(members, home);
   try {
@@ -132,13 +140,25 @@ class EnsembleMember implements Member {
   readonly port: number;
   readonly #dataFolder: string;
   readonly #lines: readonly string[];
+  readonly #env: Readonly<Record<string, string>>;
   #process: LaunchedProcess | null = null;
 
-  constructor(name: string, port: number, dataFolder: string, lines: readonly string[]) {
+  constructor(
+    name: string,
+    port: number,
+    dataFolder: string,
+    lines: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ) {
     this.name = name;
     this.port = port;
     this.#dataFolder = dataFolder;
     this.#lines = lines;
+    this.#env = env;
+  }
+
+  get folder(): string {
+    return this.#dataFolder;
   }
 
   get running(): boolean {
@@ -159,6 +179,7 @@ class EnsembleMember implements Member {
       port: this.port,
       dataFolder: this.#dataFolder,
       lines: this.#lines,
+      env: this.#env,
       alone: false,
     });
   }
@@ -223,8 +244,9 @@ interface MemberWish extends ZooKeeperOptions {
 }
 
 async function startMember(wish: MemberWish): Promise<LaunchedProcess> {
-  const { port, lines, config = [], java = [], dataFolder, alone = true } = wish;
-  const program = await findProgram(zookeeperProgram);
+  const { port, lines, config = [], java = [], dataFolder, env, alone = true } = wish;
+  const found = await findProgram(zookeeperProgram);
+  const program = { ...found, env: { ...found.env, ...env } };
   const classPath = (await jars(program)).join(":");
   return await launch({
     name: "zookeeper",

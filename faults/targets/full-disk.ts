@@ -1,0 +1,51 @@
+// A store whose disk is full for a while. What that means is each server's own affair: some refuse, some wait, some end themselves, and
+// an operator starts those again once there is room. Every strike must have been noticed by a server, or the run fails.
+
+import type { Disk } from "../disk.ts";
+import type { Trick } from "./target.ts";
+
+export const FULL_DISK = "full-disk";
+const NOTICED_MS = 10_000;
+
+/** One of the ways in which a disk fills up. They take turns. */
+export interface Filling {
+  /** What is full. */
+  readonly folder: string;
+  /** While there still is room. */
+  readonly before?: () => Promise<unknown>;
+  /** Makes somebody write who would not by himself. It may be refused. */
+  readonly provoke?: () => Promise<unknown>;
+  /** There is room again: what an operator does then. */
+  readonly mend: () => Promise<unknown>;
+}
+
+/** `disk` is null in a run of another fault, where the servers were started without one. */
+export function fullDisk(
+  disk: Disk | null,
+  fillings: readonly Filling[],
+  survives?: string,
+  noticedMs: number = NOTICED_MS,
+): Trick {
+  let strikes = 0;
+  let filling: Filling | undefined;
+  return {
+    everyMs: [500, 2_000],
+    forMs: [200, 2_500],
+    ...(survives === undefined ? {} : { survives }),
+    async begin() {
+      if (disk === null) throw new Error(`the servers of this run have no disk that could be full`);
+      filling = fillings[strikes % fillings.length] as Filling;
+      strikes += 1;
+      await filling.before?.();
+      const { answers } = disk;
+      disk.fill(filling.folder);
+      const provoked = filling.provoke?.().catch(() => {});
+      await disk.noticed(answers, noticedMs);
+      await provoked;
+    },
+    async end() {
+      disk?.free();
+      await filling?.mend();
+    },
+  };
+}
