@@ -17,7 +17,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { preloadLibrary } from "./preload.ts";
 
@@ -25,7 +24,6 @@ import { preloadLibrary } from "./preload.ts";
 const SIZE = 4_096;
 const FULL_AT = 8;
 const FOLDER_AT = 16;
-const LOOK_EVERY_MS = 10;
 
 export class Disk {
   readonly #home: string;
@@ -75,16 +73,6 @@ export class Disk {
     const bytes = Buffer.alloc(8);
     readSync(this.#file, bytes, 0, 8, 0);
     return Number(bytes.readBigUInt64LE());
-  }
-
-  /** Until somebody has been told more often than that. Throws when nobody is: a full disk that nobody notices proves nothing. */
-  async noticed(before: number, withinMs: number): Promise<void> {
-    const endMs = performance.now() + withinMs;
-    while (this.answers <= before) {
-      if (performance.now() > endMs)
-        throw new Error(`the disk was full for ${withinMs} ms, and no server tried to write more to it`);
-      await sleep(LOOK_EVERY_MS);
-    }
   }
 
   close(): void {

@@ -1,11 +1,13 @@
 // A store whose disk is full for a while. What that means is each server's own affair: some refuse, some wait, some end themselves, and
 // an operator starts those again once there is room. Every strike must have been noticed by a server, or the run fails.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk } from "../disk.ts";
 import type { Trick } from "./target.ts";
 
 export const FULL_DISK = "full-disk";
 const NOTICED_MS = 10_000;
+const LOOK_EVERY_MS = 10;
 
 /** One of the ways in which a disk fills up. They take turns. */
 export interface Filling {
@@ -16,12 +18,12 @@ export interface Filling {
   /** Makes somebody write who would not by himself. It may be refused. */
   readonly provoke?: () => Promise<unknown>;
   /** There is room again: what an operator does then. */
-  readonly mend: () => Promise<unknown>;
+  readonly mend?: () => Promise<unknown>;
 }
 
 /** `disk` is null in a run of another fault, where the servers were started without one. */
 export function fullDisk(
-  disk: Disk | null,
+  disk: Pick<Disk, "fill" | "free" | "answers"> | null,
   fillings: readonly Filling[],
   survives?: string,
   noticedMs: number = NOTICED_MS,
@@ -40,12 +42,22 @@ export function fullDisk(
       const { answers } = disk;
       disk.fill(filling.folder);
       const provoked = filling.provoke?.().catch(() => {});
-      await disk.noticed(answers, noticedMs);
+      await noticed(() => disk.answers > answers, noticedMs);
       await provoked;
     },
     async end() {
       disk?.free();
-      await filling?.mend();
+      await filling?.mend?.();
     },
   };
+}
+
+/** A full disk that nobody notices proves nothing. */
+async function noticed(look: () => boolean, withinMs: number): Promise<void> {
+  const endMs = performance.now() + withinMs;
+  while (!look()) {
+    if (performance.now() > endMs)
+      throw new Error(`the disk was full for ${withinMs} ms, and nobody tried to write more to it`);
+    await sleep(LOOK_EVERY_MS);
+  }
 }

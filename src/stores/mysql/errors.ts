@@ -68,13 +68,18 @@ export function isPassing(error: unknown): boolean {
   return code === DEADLOCK || LOCKED.includes(code);
 }
 
+/** Each part of the server has a number of its own for it; all say so in words. */
+const NO_ROOM = /No space left on device|\berror 28\b/;
+const FULL: Known = { say: "its disk is full: free some space" };
+
 /** `doing` completes "MySQL could not". */
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
   if (isMisshapen(error) && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
-  const known = tls === null ? KNOWN[codeOf(error)] : { say: `${tls}${hint(detail)}`, retryable: false };
+  const said = KNOWN[codeOf(error)] ?? (NO_ROOM.test(detail) ? FULL : undefined);
+  const known = tls === null ? said : { say: `${tls}${hint(detail)}`, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;
   return new StoreUnavailableError(`MySQL could not ${doing}: ${why}`, {
     key,

@@ -19,7 +19,8 @@ const KNOWN: readonly Known[] = [
   },
   { code: /^57P0[1-3]$/, say: "it is starting up or shutting down" },
   { code: /^53300$/, say: "it has no connection to spare (max_connections)" },
-  { code: /^53(100|200|400)$/, say: "its disk, its memory or a configured limit is exhausted" },
+  { code: /^53100$/, say: "its disk is full: free some space, and start it again should it have ended" },
+  { code: /^53(200|400)$/, say: "its memory or a configured limit is exhausted" },
   { code: /^57014$/, say: "it cancelled the statement (statement_timeout, or somebody did)" },
   {
     code: /^55P03$/,

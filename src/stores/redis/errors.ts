@@ -27,7 +27,14 @@ const KNOWN: readonly Known[] = [
     pattern: /^OOM/,
     say: "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed and released",
   },
-  { pattern: /^MISCONF/, say: "it cannot write to its disk and refuses changes" },
+  {
+    pattern: /^MISCONF.*No space left/,
+    say: "its disk is full, and it refuses changes until there is room: free some space",
+  },
+  {
+    pattern: /^MISCONF/,
+    say: "it cannot write to its disk, and refuses changes until it can: its log says why (often: the disk is full)",
+  },
   { pattern: /^NOREPLICAS/, say: "it has fewer replicas than min-replicas-to-write asks for" },
   {
     pattern: /^(NOAUTH|WRONGPASS)/,

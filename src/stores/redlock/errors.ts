@@ -18,6 +18,7 @@ export function reasonOf(error: unknown): string {
     return "holds something under this name that holdfast did not write: give holdfast a namespace of its own";
   const tls = tlsFailure(error);
   if (tls !== null) return `${tls} (${firstLine(text)})`;
+  if (text.startsWith("MISCONF")) return `cannot write to its disk, free some space: ${firstLine(text)}`;
   if (text.startsWith("OOM")) return `memory is full: ${firstLine(text)}`;
   if (/^NOPERM|user executing the script can't/.test(text))
     return `this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish +subscribe +scan +type: ${firstLine(text)}`;
