@@ -96,7 +96,7 @@ function memberRestart(ensemble: Ensemble): Trick {
   };
 }
 
-/** One server after the other, and then all at once: they share a disk. One that cannot write its log ends itself. */
+/** One server after the other, and then all at once: they share a disk. A leader that cannot write its log ends itself, a follower leaves. */
 function fillings(ensemble: Ensemble): readonly Filling[] {
   const { members } = ensemble;
   const mend = async (ended: readonly Member[]): Promise<void> => {
