@@ -84,10 +84,7 @@ export class Crew {
       probe,
     };
     const file = await compiled("client");
-    const program = new Program(file, setup, this.#watchdog, {
-      ...this.#target.environment,
-      ...this.environment(name),
-    });
+    const program = new Program(file, setup, this.#watchdog, this.environment(name));
     const client: Client = { name, program, probe, leases: 0, state: "starting" };
     this.#clients.add(client);
     program.onMessage((message) => {

@@ -35,8 +35,6 @@ export interface Target {
   readonly url: string;
   readonly guarantees: Guarantees;
   readonly servers: readonly FaultyServer[];
-  /** More of the environment of every client, where the clients themselves do the store's work. */
-  readonly environment?: Readonly<Record<string, string>>;
   /** Unsafe settings that the clients accept by name. */
   readonly allow?: readonly AllowName[];
   /** What it survives as it is set up here, beyond what the store promises everywhere. */
