@@ -121,6 +121,7 @@ function noSpace(cluster: EtcdCluster): Trick {
   return {
     everyMs: [500, 2_000],
     forMs: [200, 2_500],
+    survives: "store full",
     begin: async () => {
       for (let i = 0; i < PIECES && (await alarms()).length === 0; i += 1)
         await ask(cluster, "kv/put", { key: base64(`junk/${i}`), value: PIECE });

@@ -25,7 +25,7 @@ export interface Filling {
 export function fullDisk(
   disk: Pick<Disk, "fill" | "free" | "answers"> | null,
   fillings: readonly Filling[],
-  survives?: string,
+  survives = "store full",
   noticedMs: number = NOTICED_MS,
 ): Trick {
   let strikes = 0;
@@ -33,7 +33,7 @@ export function fullDisk(
   return {
     everyMs: [500, 2_000],
     forMs: [200, 2_500],
-    ...(survives === undefined ? {} : { survives }),
+    survives,
     async begin() {
       if (disk === null) throw new Error(`the servers of this run have no disk that could be full`);
       filling = fillings[strikes % fillings.length] as Filling;

@@ -63,7 +63,7 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
       "session-kill": sessionKill(say, mode),
       "read-only": readOnly(say),
       ...(mode === "row" ? {} : { "deadlock-victim": deadlockVictim(server.port) }),
-      [FULL_DISK]: fullDisk(disk, fillings(server, home, say), "server restart"),
+      [FULL_DISK]: fullDisk(disk, fillings(server, home, say)),
     },
     version: `MariaDB ${String((await say("SELECT VERSION() AS v"))[0]?.["v"])}`,
     async stop() {

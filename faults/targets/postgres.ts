@@ -43,7 +43,7 @@ async function made(mode: Mode, fault: string): Promise<Target> {
     tricks: {
       "sessions-ended": sessionsEnded(say, mode),
       "read-only": readOnly(say),
-      [FULL_DISK]: fullDisk(disk, fillings(server, dataFolder, say), "server restart"),
+      [FULL_DISK]: fullDisk(disk, fillings(server, dataFolder, say)),
     },
     version: `PostgreSQL ${(await say("SHOW server_version")).split(" ")[0]}`,
     async stop() {

@@ -46,7 +46,10 @@ async function made(folder: string, fault: string, args: readonly string[]): Pro
     survives: ["server restart", "server restart without its data"],
     through: urlOf,
     listens: /subscribe/i,
-    tricks: { "nodes-mayhem": mayhem(servers), [FULL_DISK]: fullDisk(disk, fillings(servers, folder)) },
+    tricks: {
+      "nodes-mayhem": mayhem(servers),
+      [FULL_DISK]: fullDisk(disk, fillings(servers, folder), "server restart"),
+    },
     version: "Redis, five nodes",
     async stop() {
       await Promise.all(servers.map((server) => server.stop()));

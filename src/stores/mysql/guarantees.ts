@@ -33,6 +33,7 @@ export const mysqlGuarantees: Guarantees = {
     "reply lost",
     "push lost",
     "server restart",
+    "store full",
     "deadlock victim",
   ],
   needs: [

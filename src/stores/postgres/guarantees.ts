@@ -51,7 +51,7 @@ export const advisoryGuarantees: Guarantees = {
   clock: "store",
   scope: "network",
   kinds: ["exclusive", "shared"],
-  survives: ["client kill -9", "blocked event loop", "client wall clock set", "reply lost", "store full"],
+  survives: ["client kill -9", "blocked event loop", "client wall clock set", "reply lost"],
   needs: [
     "one PostgreSQL primary, 14 or later, reached without a transaction pooler",
     "a connection per lock that is held or waited for",

@@ -40,6 +40,7 @@ export function zookeeperGuarantees(sessionMs: number = DEFAULT_SESSION_MS): Gua
       "server restart",
       "server frozen",
       "server clock set",
+      "store full",
       "failover",
     ],
     needs: [
