@@ -129,8 +129,8 @@ function fillings(server: OwnedServer, home: string, say: Say): readonly Filling
         for (let i = 0; i < JUNK; i += 1) await say("INSERT INTO junk (much) VALUES (REPEAT('x', 500000))");
       },
       async mend() {
-        await say("DROP TABLE junk");
         await server.revive(() => say("SELECT 1"));
+        await say("DROP TABLE junk");
       },
     },
     { folder: join(home, BINLOG), mend: () => server.kill() },
