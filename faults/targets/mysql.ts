@@ -14,10 +14,12 @@ import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
 
 /** Tables and undo share one file, and the log of changes has a folder of its own, as it often has a disk of its own. */
 const BINLOG = "binlog";
-const ROOMS = (home: string): string[] => [
+const roomsIn = (home: string): string[] => [
   ...["--innodb-file-per-table=0", "--innodb-use-native-aio=0"],
   `--log-bin=${join(home, BINLOG, "bin")}`,
 ];
+/** So many pieces of half a megabyte are more than there is room for. */
+const JUNK = 100;
 
 const USER = { user: "locker", password: "locker" } as const;
 
@@ -32,14 +34,12 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
   const disk = fault === FULL_DISK ? await Disk.open() : null;
   const home = join(folder, "mariadb");
   const env = { ...shim, ...disk?.environment };
-  const args = disk === null ? [] : ROOMS(home);
+  const args = disk === null ? [] : roomsIn(home);
+  mkdirSync(join(home, BINLOG), { recursive: true });
   const server = await OwnedServer.start({
     name: "mariadb",
     dataFolder: home,
-    start(port, dataFolder) {
-      mkdirSync(join(home, BINLOG), { recursive: true });
-      return startMariadb({ own: true, port, dataFolder, program, env, args });
-    },
+    start: (port, dataFolder) => startMariadb({ own: true, port, dataFolder, program, env, args }),
   });
   const say = (sql: string): Promise<RowDataPacket[]> => tell(server.port, sql);
   await say(`CREATE USER ${USER.user}@'127.0.0.1' IDENTIFIED BY '${USER.password}'`);
@@ -136,7 +136,6 @@ function fillings(server: OwnedServer, home: string, say: Say): readonly Filling
     { folder: join(home, BINLOG), mend: () => server.kill() },
   ];
 }
-const JUNK = 100;
 
 const connect = (port: number): ReturnType<typeof createConnection> =>
   createConnection({ host: "127.0.0.1", port, ...APP });

@@ -1,8 +1,8 @@
 // A server of a run that comes back on the same port after it was killed, with its data or without.
 
 import { mkdirSync, rmSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../../scripts/servers/ports.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import type { FaultyServer } from "./target.ts";
@@ -44,7 +44,7 @@ export class OwnedServer implements FaultyServer {
   async revive(answers: () => Promise<unknown> = () => reached(this.port)): Promise<void> {
     const endMs = performance.now() + REVIVE_MS;
     while (performance.now() < endMs) {
-      if (!this.#alive) return this.#start();
+      if (!this.#alive) break;
       const well = await answers().then(
         () => true,
         () => false,
