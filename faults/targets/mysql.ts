@@ -15,11 +15,11 @@ import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
 /** Tables and undo share one file, and the log of changes has a folder of its own, as it often has a disk of its own. */
 const BINLOG = "binlog";
 const roomsIn = (home: string): string[] => [
-  ...["--innodb-file-per-table=0", "--innodb-use-native-aio=0"],
+  ...["--innodb-file-per-table=0", "--innodb-autoextend-increment=1", "--innodb-use-native-aio=0"],
   `--log-bin=${join(home, BINLOG, "bin")}`,
 ];
 /** So many pieces of half a megabyte are more than there is room for. */
-const JUNK = 100;
+const JUNK = 200;
 
 const USER = { user: "locker", password: "locker" } as const;
 
