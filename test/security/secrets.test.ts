@@ -183,7 +183,7 @@ describe("what happens to a lock", () => {
         expect(stdout + stderr).not.toMatch(ID);
         expect(stdout + stderr).not.toContain(SECRET);
       }
-      expect(outputs.at(-1)?.stderr).toMatch(/password/);
+      expect(outputs.at(-1)?.stdout).toMatch(/password/);
     } finally {
       await box.close();
     }
