@@ -76,6 +76,13 @@ same faults did to the register that has none; no lock can prevent these, the fe
 that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
 that ran other things too. A time in which a client's event loop did not turn, for whatever reason, is not held against
 P7, P8, P10 and P13, nor a time in which the whole machine stood still against P10 and P13; neither ever excuses an overlap or a fence.
+
+Faults that have to take hold are made sure of, else the run fails: \`server-clock\` asks every server for its time before it begins; \`eviction\`
+counts what was evicted and was not its own junk; \`lock-wait\` looks for a session that waits for a row.
+
+Not tried: \`server-clock\` on etcd. A library in front of the C library moves the clock of one process, and etcd is a Go program that asks the kernel itself.
+Setting the machine's own clock would move the clients' and everybody else's. That leases count from readings of the monotonic clock is known from etcd's source only.
+\`eviction\` on the other stores: they do not evict.
 `;
 
 const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [

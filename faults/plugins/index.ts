@@ -42,8 +42,8 @@ const plugins: Plugins = {
 export const MIXED = "mixed";
 /** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
 const ALWAYS = ["kill", "pause", "server-freeze", "primary-freeze", "swallowed-replies"];
-/** Not in a mix: without a C compiler it would fail, or its servers are set up for it alone. */
-const ALONE = ["client-wall-clock", "server-clock", "full-disk", "no-space"];
+/** Not in a mix: without a C compiler it would fail, its servers are set up for it alone, or it takes longer than a mix has for one. */
+const ALONE = ["client-wall-clock", "server-clock", "full-disk", "no-space", "eviction", "lock-wait"];
 const ALSO = 2;
 
 /** What else strikes must not loosen what is held against the store. */
@@ -63,6 +63,7 @@ export function faultsOf({
   through,
   listens,
   guarantees,
+  clocks = [],
   tricks = {},
   only,
 }: Target): readonly string[] {
@@ -71,7 +72,7 @@ export function faultsOf({
       ...Object.keys(clientFaults),
       ...(servers.length > 0 ? Object.keys(serverFaults) : []),
       ...(servers.some(({ wipe }) => wipe !== undefined) ? ["server-wipe"] : []),
-      ...(servers.some(({ clock }) => clock === true) ? ["server-clock"] : []),
+      ...(clocks.length > 0 ? ["server-clock"] : []),
       ...(through === undefined ? [] : Object.keys(networkFaults)),
       ...(through === undefined || listens === undefined ? [] : Object.keys(pushFaults)),
       ...(through === undefined || guarantees.ends !== "session" ? [] : Object.keys(sessionFaults)),

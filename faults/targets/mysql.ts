@@ -6,11 +6,12 @@ import { createConnection, type RowDataPacket } from "mysql2/promise";
 import { APP, mariadbProgram, startMariadb } from "../../scripts/servers/mariadb.ts";
 import { findProgram } from "../../scripts/servers/packages.ts";
 import { mysqlGuarantees, mysqlRowGuarantees } from "../../src/stores/mysql/index.ts";
-import { ClockShim, Offset } from "../clock-shim.ts";
 import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
+import { deadlockVictim, lockWait } from "./mysql-strangers.ts";
 import { OwnedServer } from "./owned-server.ts";
-import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
+import { serverClock } from "./server-clock.ts";
+import type { Target, TargetMaker, Trick } from "./target.ts";
 
 /** Tables and undo share one file, and the log of changes has a folder of its own, as it often has a disk of its own. */
 const BINLOG = "binlog";
@@ -27,13 +28,11 @@ export const mysqlTarget: TargetMaker = (folder, fault) => target("table", folde
 export const mysqlRowTarget: TargetMaker = (folder, fault) => target("row", folder, fault);
 
 async function target(mode: "table" | "row", folder: string, fault: string): Promise<Target> {
-  const offset = fault === "server-clock" ? new Offset(join(folder, "mariadb.offset")) : null;
-  const shim =
-    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
+  const clock = await serverClock(fault, join(folder, "mariadb.offset"));
   const program = await findProgram(mariadbProgram);
   const disk = fault === FULL_DISK ? await Disk.open() : null;
   const home = join(folder, "mariadb");
-  const env = { ...shim, ...disk?.environment };
+  const env = { ...clock.env, ...disk?.environment };
   const args = disk === null ? [] : roomsIn(home);
   mkdirSync(join(home, BINLOG), { recursive: true });
   const server = await OwnedServer.start({
@@ -44,24 +43,24 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
   const say = (sql: string): Promise<RowDataPacket[]> => tell(server.port, sql);
   await say(`CREATE USER ${USER.user}@'127.0.0.1' IDENTIFIED BY '${USER.password}'`);
   await say(`GRANT ALL ON ${APP.database}.* TO ${USER.user}@'127.0.0.1'`);
-  const clocked: FaultyServer = Object.assign(server, {
-    clock: true,
-    setClock: (ms: number) => offset?.set(ms),
-  });
   // Wiping is another server: the account would be gone with it.
-  Object.defineProperty(clocked, "wipe", { value: undefined });
+  Object.defineProperty(server, "wipe", { value: undefined });
+  const nowMs = async (): Promise<number> =>
+    Number((await say("SELECT UNIX_TIMESTAMP(NOW(6)) AS s"))[0]?.["s"]) * 1_000;
   const urlOf = (port: number): string =>
     `mysql://${USER.user}:${USER.password}@127.0.0.1:${port}/${APP.database}?mode=${mode}`;
   return {
     url: urlOf(server.port),
     guarantees: mode === "row" ? mysqlRowGuarantees : mysqlGuarantees,
-    servers: [clocked],
+    servers: [server],
+    clocks: [{ name: server.name, set: (ms) => clock.set(ms), nowMs }],
     survives: mode === "row" ? [] : ["server restart"],
     through: ([port]) => urlOf(port as number),
     listens: /AS hush/,
     tricks: {
       "session-kill": sessionKill(say, mode),
       "read-only": readOnly(say),
+      "lock-wait": lockWait(server.port, say, mode),
       ...(mode === "row" ? {} : { "deadlock-victim": deadlockVictim(server.port) }),
       [FULL_DISK]: fullDisk(disk, fillings(server, home, say)),
     },
@@ -96,26 +95,6 @@ const readOnly = (say: Say): Trick => ({
   end: async () => void (await say("SET GLOBAL read_only = 0")),
 });
 
-/** Somebody locks the same rows in another order, and holds them for a moment. */
-const deadlockVictim = (port: number): Trick => ({
-  everyMs: [20, 100],
-  forMs: [0, 0],
-  begin: async () => {
-    const connection = await connect(port);
-    try {
-      await connection.query("BEGIN");
-      await connection.query("SELECT name FROM holdfast_lock ORDER BY name DESC FOR UPDATE");
-      await connection.query("DO SLEEP(0.02)");
-      await connection.query("ROLLBACK");
-    } catch {
-      // It was the victim itself.
-    } finally {
-      connection.destroy();
-    }
-  },
-  end: () => Promise.resolve(),
-});
-
 /**
  * Somebody's table takes what is left of the tablespace: statements are refused. Or the log of changes cannot grow: whoever commits
  * waits, for up to a minute longer than the disk is full, so that the operator starts the server anew.
@@ -137,11 +116,8 @@ function fillings(server: OwnedServer, home: string, say: Say): readonly Filling
   ];
 }
 
-const connect = (port: number): ReturnType<typeof createConnection> =>
-  createConnection({ host: "127.0.0.1", port, ...APP });
-
 async function tell(port: number, sql: string): Promise<RowDataPacket[]> {
-  const connection = await connect(port);
+  const connection = await createConnection({ host: "127.0.0.1", port, ...APP });
   try {
     const [rows] = await connection.query<RowDataPacket[]>(sql);
     return Array.isArray(rows) ? rows : [];

@@ -10,6 +10,8 @@ import { advisoryGuarantees, postgresGuarantees } from "../../src/stores/postgre
 import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { OwnedServer } from "./owned-server.ts";
+import { deadlockVictim, lockWait } from "./postgres-strangers.ts";
+import { serverClock } from "./server-clock.ts";
 import type { Target, TargetMaker, Trick } from "./target.ts";
 
 type Mode = "table" | "advisory";
@@ -24,9 +26,10 @@ export const advisoryTarget: TargetMaker = (_folder, fault) => made("advisory", 
 async function made(mode: Mode, fault: string): Promise<Target> {
   // Not inside of the run's own folder, which the user that the server runs as may not enter.
   const dataFolder = mkdtempSync(join(tmpdir(), "holdfast-postgres-data-"));
+  const clock = await serverClock(fault, `${dataFolder}.offset`);
   const disk = fault === FULL_DISK ? await Disk.open() : null;
   const found = await findPostgres();
-  const program = { ...found, env: { ...found.env, ...disk?.environment } };
+  const program = { ...found, env: { ...found.env, ...clock.env, ...disk?.environment } };
   const settings = disk === null ? {} : FEW_SEGMENTS;
   const server = await OwnedServer.start({
     name: "postgres",
@@ -34,15 +37,20 @@ async function made(mode: Mode, fault: string): Promise<Target> {
     start: (port) => startPostgres({ own: true, port, dataFolder, program, settings }),
   });
   const say = (text: string): Promise<string> => tell(server.port, text);
+  const nowMs = async (): Promise<number> =>
+    1_000 * Number(await say("SELECT extract(epoch FROM clock_timestamp())"));
   return {
     url: urlOf(server.port, mode),
     guarantees: mode === "table" ? postgresGuarantees : advisoryGuarantees,
     servers: [server],
+    clocks: [{ name: server.name, set: (ms) => clock.set(ms), nowMs }],
     ...(mode === "table" ? { survives: ["server restart"], listens: /LISTEN/ } : {}),
     through: ([port]) => urlOf(port as number, mode),
     tricks: {
       "sessions-ended": sessionsEnded(say, mode),
       "read-only": readOnly(say),
+      "lock-wait": lockWait(server.port, say, mode),
+      ...(mode === "table" ? { "deadlock-victim": deadlockVictim(server.port, say) } : {}),
       [FULL_DISK]: fullDisk(disk, fillings(server, dataFolder, say)),
     },
     version: `PostgreSQL ${(await say("SHOW server_version")).split(" ")[0]}`,
@@ -50,6 +58,7 @@ async function made(mode: Mode, fault: string): Promise<Target> {
       await server.stop();
       disk?.close();
       rmSync(dataFolder, { recursive: true, force: true });
+      rmSync(`${dataFolder}.offset`, { force: true });
     },
   };
 }

@@ -6,16 +6,33 @@ import { agreed, type RedisNode } from "../../scripts/servers/redis-node.ts";
 import { redisClusterGuarantees } from "../../src/stores/redis/index.ts";
 import { slotOf } from "../../src/stores/redis/slots.ts";
 import { LOCKS } from "../client/plan.ts";
+import { type Evicting, eviction } from "./eviction.ts";
 import { versionOf } from "./redis-version.ts";
+import { redisClock, SERVER_CLOCK, type ServerClock, serverClocks } from "./server-clock.ts";
 import type { Target, Trick } from "./target.ts";
 
-export async function redisClusterTarget(): Promise<Target> {
-  const servers = await startCluster({ replicas: true });
+/** The server's own default. With less, a clock that is set makes nodes believe that the others are gone. */
+const CALM = ["--cluster-node-timeout", "15000"];
+const NODES = 6;
+
+export async function redisClusterTarget(folder: string, fault: string): Promise<Target> {
+  const clocks = await serverClocks(fault, folder, NODES);
+  const servers = await startCluster({
+    replicas: true,
+    env: (at) => clocks[at]?.env ?? {},
+    args: fault === SERVER_CLOCK ? CALM : [],
+  });
   return {
     url: servers.url,
     guarantees: redisClusterGuarantees,
     servers: [],
-    tricks: { failover: killed(servers), "primary-freeze": frozen(servers), "slot-move": moved(servers) },
+    clocks: servers.nodes.map(({ name, port }, at) => redisClock(name, port, clocks[at] as ServerClock)),
+    tricks: {
+      failover: killed(servers),
+      "primary-freeze": frozen(servers),
+      "slot-move": moved(servers),
+      eviction: eviction(evicting(servers)),
+    },
     settled: () => servers.settled(),
     version: await versionOf(servers.nodes[0] as RedisNode, "Cluster"),
     stop: () => servers.stop(),
@@ -40,6 +57,16 @@ async function primaryOf(servers: ClusterServers, slot: number): Promise<RedisNo
 function inTurn(): () => number {
   let turn = 0;
   return () => slotOf(LOCKS[turn++ % LOCKS.length] as string);
+}
+
+/** The primary of each key in turn. */
+function evicting(servers: ClusterServers): () => Promise<Evicting[]> {
+  let turn = 0;
+  return async () => {
+    const key = LOCKS[turn++ % LOCKS.length] as string;
+    const { port } = await primaryOf(servers, slotOf(key));
+    return [{ port, tag: `{${key}}` }];
+  };
 }
 
 /** kill -9 of the primary of a key; back again as a replica after a while. */

@@ -4,18 +4,25 @@
 import { agreed, askRedis, type RedisNode } from "../../scripts/servers/redis-node.ts";
 import { MASTER_NAME, type SentinelServers, startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { redisSentinelGuarantees } from "../../src/stores/redis/index.ts";
+import { eviction } from "./eviction.ts";
 import { versionOf } from "./redis-version.ts";
+import { redisClock, type ServerClock, serverClocks } from "./server-clock.ts";
 import type { Target, Trick } from "./target.ts";
 
 const FAILOVER = "failover";
+/** That hold data. */
+const NODES = 3;
 
-export async function redisSentinelTarget(): Promise<Target> {
-  const servers = await startSentinel();
+export async function redisSentinelTarget(folder: string, fault: string): Promise<Target> {
+  const clocks = await serverClocks(fault, folder, NODES);
+  const servers = await startSentinel({ env: (at) => clocks[at]?.env ?? {} });
   return {
     url: servers.url,
     guarantees: redisSentinelGuarantees,
     servers: [],
+    clocks: servers.nodes.map(({ name, port }, at) => redisClock(name, port, clocks[at] as ServerClock)),
     tricks: {
+      eviction: eviction(async () => [{ port: (await primaryOf(servers)).port, tag: "" }]),
       failover: killed(servers),
       "primary-freeze": frozen(servers),
       "planned-failover": asked(servers),

@@ -7,11 +7,12 @@ import { createClient } from "redis";
 import { findProgram } from "../../scripts/servers/packages.ts";
 import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
 import { redisGuarantees } from "../../src/stores/redis/index.ts";
-import { ClockShim, Offset } from "../clock-shim.ts";
 import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
+import { eviction } from "./eviction.ts";
 import { OwnedServer } from "./owned-server.ts";
-import type { FaultyServer, Target, Trick } from "./target.ts";
+import { redisClock, serverClock } from "./server-clock.ts";
+import type { Target, Trick } from "./target.ts";
 
 const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 /** Less than an empty server needs. */
@@ -19,32 +20,28 @@ const FULL = "1";
 const LOOK_EVERY_MS = 20;
 
 export async function redisTarget(folder: string, fault: string): Promise<Target> {
-  const offset = fault === "server-clock" ? new Offset(join(folder, "redis.offset")) : null;
+  const clock = await serverClock(fault, join(folder, "redis.offset"));
   const found = await findProgram(redisProgram);
-  const shim =
-    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
   const disk = fault === FULL_DISK ? await Disk.open() : null;
-  const program = { ...found, env: { ...found.env, ...shim, ...disk?.environment } };
+  const program = { ...found, env: { ...found.env, ...clock.env, ...disk?.environment } };
   const server = await OwnedServer.start({
     name: "redis",
     dataFolder: join(folder, "redis"),
     start: (port, dataFolder) => startRedis({ own: true, port, dataFolder, args: DURABLE, program }),
   });
-  const clocked: FaultyServer = Object.assign(server, {
-    clock: true,
-    setClock: (ms: number) => offset?.set(ms),
-  });
   const say = (...words: string[]): Promise<string> => tell(server.port, words);
   return {
     url: urlOf(server.port),
     guarantees: redisGuarantees,
-    servers: [clocked],
+    servers: [server],
+    clocks: [redisClock(server.name, server.port, clock)],
     survives: ["server restart"],
     through: ([port]) => urlOf(port as number),
     listens: /subscribe/i,
     tricks: {
       "script-flush": scriptFlush(say),
       "out-of-memory": outOfMemory(say),
+      eviction: eviction(() => Promise.resolve([{ port: server.port, tag: "" }])),
       [FULL_DISK]: fullDisk(disk, fillings(server, join(folder, "redis"), say)),
     },
     version: `Redis ${/redis_version:(\S+)/.exec(await say("INFO", "server"))?.[1]}`,

@@ -7,11 +7,12 @@ import { findProgram } from "../../scripts/servers/packages.ts";
 import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
 import { createLocks } from "../../src/index.ts";
 import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
-import { ClockShim, Offset } from "../clock-shim.ts";
 import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
+import { type Evicting, eviction } from "./eviction.ts";
 import { OwnedServer } from "./owned-server.ts";
-import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
+import { redisClock, serverClock } from "./server-clock.ts";
+import type { FaultyClock, Target, TargetMaker, Trick } from "./target.ts";
 
 const NODES = 5;
 const MAX_TTL = "2s";
@@ -33,21 +34,29 @@ async function kept(
 }
 
 async function made(folder: string, fault: string, args: readonly string[]): Promise<Target> {
-  const servers: (OwnedServer & FaultyServer)[] = [];
+  const servers: OwnedServer[] = [];
+  const clocks: FaultyClock[] = [];
   const disk = fault === FULL_DISK ? await Disk.open() : null;
-  for (let at = 1; at <= NODES; at += 1)
-    servers.push(await node(folder, fault, `redis-${at}`, args, disk?.environment));
+  for (let at = 1; at <= NODES; at += 1) {
+    const name = `redis-${at}`;
+    const clock = await serverClock(fault, join(folder, `${name}.offset`));
+    const server = await node(folder, name, args, { ...clock.env, ...disk?.environment });
+    servers.push(server);
+    clocks.push(redisClock(name, server.port, clock));
+  }
   const url = urlOf(servers.map(({ port }) => port));
   await introduce(url);
   return {
     url,
     guarantees: redlockGuarantees,
     servers,
+    clocks,
     survives: ["server restart", "server restart without its data"],
     through: urlOf,
     listens: /subscribe/i,
     tricks: {
       "nodes-mayhem": mayhem(servers),
+      eviction: eviction(fewOrMany(servers)),
       [FULL_DISK]: fullDisk(disk, fillings(servers, folder), "server restart"),
     },
     version: "Redis, five nodes",
@@ -60,22 +69,30 @@ async function made(folder: string, fault: string, args: readonly string[]): Pro
 
 async function node(
   folder: string,
-  fault: string,
   name: string,
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<OwnedServer & FaultyServer> {
-  const offset = fault === "server-clock" ? new Offset(join(folder, `${name}.offset`)) : null;
+  env: Readonly<Record<string, string>>,
+): Promise<OwnedServer> {
   const found = await findProgram(redisProgram);
-  const shim =
-    offset === null ? {} : ((await ClockShim.build()).environment(offset) as Record<string, string>);
-  const program = { ...found, env: { ...found.env, ...shim, ...env } };
-  const server = await OwnedServer.start({
+  const program = { ...found, env: { ...found.env, ...env } };
+  return OwnedServer.start({
     name,
     dataFolder: join(folder, name),
     start: (port, dataFolder) => startRedis({ own: true, port, dataFolder, args, program }),
   });
-  return Object.assign(server, { clock: true, setClock: (ms: number) => offset?.set(ms) });
+}
+
+/** One of them, then a majority, then all. */
+function fewOrMany(servers: readonly OwnedServer[]): () => Promise<Evicting[]> {
+  const counts = [1, 3, NODES];
+  let strikes = 0;
+  return () => {
+    const from = strikes;
+    const count = counts[strikes % counts.length] as number;
+    strikes += 1;
+    const chosen = Array.from({ length: count }, (_, at) => servers[(from + at) % NODES] as OwnedServer);
+    return Promise.resolve(chosen.map(({ port }) => ({ port, tag: "" })));
+  };
 }
 
 /** The nodes are new, and that is said once: whoever comes later must not believe it of a node that was emptied. */

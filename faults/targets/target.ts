@@ -13,10 +13,15 @@ export interface FaultyServer {
   readonly wipe?: () => Promise<void>;
   freeze(): void;
   thaw(): void;
-  /** Its calendar can be set. */
-  readonly clock?: boolean;
-  /** It is off by so much from now on. Only in a run of `server-clock`, for which the server is started with a library of ours. */
-  readonly setClock?: (offsetMs: number) => void;
+}
+
+/** The calendar of a server, in a run of `server-clock`. */
+export interface FaultyClock {
+  readonly name: string;
+  /** It is off by so much from now on. */
+  set(offsetMs: number): void;
+  /** As the server itself says. */
+  nowMs(): Promise<number>;
 }
 
 /** A fault that only this store knows: what is done, and how it is undone after a while. */
@@ -27,6 +32,7 @@ export interface Trick {
   readonly forMs: readonly [number, number];
   /** Exclusion is held against a store that declares to survive this; without a name, against every store. */
   readonly survives?: string;
+  /** Resolves only when it has taken hold. */
   readonly begin: () => Promise<void>;
   readonly end: () => Promise<void>;
 }
@@ -45,6 +51,8 @@ export interface Target {
   readonly through?: (ports: readonly number[]) => string;
   /** What a client writes on a connection over which pushes will come. Absent where pushes share a connection with replies. */
   readonly listens?: RegExp;
+  /** Those that can be set, also where this run does not. */
+  readonly clocks?: readonly FaultyClock[];
   readonly tricks?: Readonly<Record<string, Trick>>;
   /** Where only these can come out otherwise than on another target of the same store. */
   readonly only?: readonly string[];

@@ -3,9 +3,11 @@
 
 import { dirname } from "node:path";
 import { type Ensemble, fourLetters, type Member, startEnsemble } from "../../scripts/servers/zookeeper.ts";
+import { createLocks } from "../../src/index.ts";
 import { zookeeperGuarantees } from "../../src/stores/zookeeper/index.ts";
 import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
+import { serverClocks } from "./server-clock.ts";
 import type { FaultyServer, Target, Trick } from "./target.ts";
 
 /** Short, so that clients that are stopped or cut off outlive their session often. */
@@ -13,15 +15,25 @@ const SESSION_MS = 1_500;
 /** The log grows by 16 KB at a time, so that a full disk is soon noticed. */
 const SMALL_STEPS = "preAllocSize=16";
 
-export async function zookeeperTarget(_folder: string, fault: string): Promise<Target> {
+export async function zookeeperTarget(folder: string, fault: string): Promise<Target> {
   const disk = fault === FULL_DISK ? await Disk.open() : null;
-  const ensemble = await startEnsemble(3, disk === null ? [] : [SMALL_STEPS], () => disk?.environment ?? {});
+  const clocks = await serverClocks(fault, folder, 3);
+  const env = (at: number): Readonly<Record<string, string>> => ({
+    ...clocks[at]?.env,
+    ...disk?.environment,
+  });
+  const ensemble = await startEnsemble(3, disk === null ? [] : [SMALL_STEPS], env);
   const [first] = ensemble.members;
   const said = first === undefined ? "" : await fourLetters(first.port, "srvr");
   return {
     url: urlOf(ensemble.members.map(({ port }) => port)),
     guarantees: zookeeperGuarantees(SESSION_MS),
     servers: ensemble.members.map(faulty),
+    clocks: ensemble.members.map(({ name, port }, at) => ({
+      name,
+      set: (ms) => clocks[at]?.set(ms),
+      nowMs: () => nowOf(port),
+    })),
     survives: ["server restart"],
     through: urlOf,
     tricks: {
@@ -43,6 +55,18 @@ export async function zookeeperTarget(_folder: string, fault: string): Promise<T
 function urlOf(ports: readonly number[]): string {
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(",");
   return `zookeeper://${hosts}?sessionTimeout=${SESSION_MS}ms`;
+}
+
+/** A server tells the time of a session's beginning, so there has to be one. */
+async function nowOf(port: number): Promise<number> {
+  const locks = createLocks(urlOf([port]));
+  try {
+    await locks.check();
+    const began = [...(await fourLetters(port, "cons")).matchAll(/est=(\d+)/g)].map(([, ms]) => Number(ms));
+    return Math.max(...began);
+  } finally {
+    await locks.close();
+  }
 }
 
 function faulty(member: Member): FaultyServer {

@@ -12,6 +12,8 @@ export interface ClusterOptions {
   readonly replicas?: boolean;
   /** More of redis-server's own arguments. */
   readonly args?: readonly string[];
+  /** More of the environment of each node, for example a clock. */
+  readonly env?: (at: number) => Readonly<Record<string, string>>;
 }
 
 const MASTERS = 3;
@@ -93,7 +95,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const nodes = await startAll(
       ports.slice(0, count).map((port, at) => ({
         port,
-        program,
+        program: { ...program, env: { ...program.env, ...options.env?.(at) } },
         args: [
           ...["--cluster-enabled", "yes", "--cluster-port", String(buses[at])],
           ...["--cluster-config-file", "nodes.conf", "--cluster-node-timeout", String(NODE_TIMEOUT_MS)],

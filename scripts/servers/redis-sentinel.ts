@@ -14,6 +14,8 @@ export const MASTER_NAME = "mymaster";
 export interface SentinelOptions {
   /** More of redis-server's own arguments, for the nodes that hold data. */
   readonly args?: readonly string[];
+  /** More of the environment of each of them, for example a clock. */
+  readonly env?: (at: number) => Readonly<Record<string, string>>;
 }
 
 const DOWN_AFTER_MS = 800;
@@ -88,10 +90,11 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
     const [first, second, third, ...watching] = (await freePorts(6)) as [number, number, number, ...number[]];
     const follow = ["--replicaof", "127.0.0.1", String(first)];
     const args = options.args ?? [];
+    const own = (at: number): FoundProgram => ({ ...program, env: { ...program.env, ...options.env?.(at) } });
     const nodes = await startAll([
-      { port: first, args, program },
-      { port: second, args: [...args, ...follow], program },
-      { port: third, args: [...args, ...follow], program },
+      { port: first, args, program: own(0) },
+      { port: second, args: [...args, ...follow], program: own(1) },
+      { port: third, args: [...args, ...follow], program: own(2) },
     ]);
     const sentinels: RunningServer[] = [];
     const servers = new SentinelServers(nodes, sentinels);

@@ -1,6 +1,7 @@
 // Nodes that are frozen, killed, restarted and emptied: real servers, really stopped.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { askRedis } from "../../scripts/servers/redis-node.ts";
 import { createLocks, type Locks, LockTimeoutError, QuorumError, UnsafeStoreError } from "../../src/index.ts";
 import { redlock } from "../../src/stores/redlock/index.ts";
 import { failure, World } from "./world.ts";
@@ -120,6 +121,29 @@ describe("who may be nodes", () => {
     );
     await (await allowed.acquire("k")).release();
     expect((await allowed.check()).map(({ id }) => id)).toContain("few-nodes");
+  });
+
+  it("one that may evict is refused by name and found by check, unless it is allowed (P19)", async () => {
+    const namespace = world.name();
+    const evicts = (policy: string, bytes: string): Promise<string> =>
+      askRedis(masters.ports[2] as number, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", bytes);
+    const early = world.locks({ namespace });
+    await (await early.acquire("k")).release();
+    await evicts("allkeys-lru", "100mb");
+    try {
+      expect(await failure(world.locks({ namespace }).acquire("k"))).toMatchObject({
+        code: "ERR_STORE_UNSAFE",
+        setting: "maxmemory-policy",
+        message: expect.stringContaining("node 3") as string,
+      });
+      const lax = world.locks({ namespace, allow: ["eviction"] });
+      await (await lax.acquire("k")).release();
+      for (const locks of [early, lax])
+        expect((await locks.check()).map(({ id, level }) => `${id} ${level}`)).toContain("eviction danger");
+    } finally {
+      await evicts("noeviction", "0");
+    }
+    await (await world.locks({ namespace }).acquire("k")).release();
   });
 
   it("a ttl that is longer than what a restarted node sits out is refused (P1)", async () => {

@@ -55,6 +55,7 @@ export const advisoryGuarantees: Guarantees = {
   needs: [
     "one PostgreSQL primary, 14 or later, reached without a transaction pooler",
     "a connection per lock that is held or waited for",
+    "a server clock that is slewed, not set: idle_session_timeout goes by it, so that a jump forward may end a session and with it its lock",
     "a server that stays up: with its process every session lock ends, and only the fence tells the holders apart",
   ],
 };

@@ -8,6 +8,7 @@ import { reasonOf } from "./errors.ts";
 import type { Fleet } from "./fleet.ts";
 import { absenceFinding, type Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
+import type { Vote } from "./quorum.ts";
 import type { Out } from "./words.ts";
 
 /** Clocks further apart than this eat up the grace of short leases. */
@@ -51,6 +52,12 @@ export function refuseSame(nodes: readonly Node[]): void {
   }
 }
 
+/** Nodes that may drop locks are no nodes. */
+export function refuseEvicting(votes: readonly Vote<unknown>[]): void {
+  for (const vote of votes)
+    if (vote.state === "failed" && vote.error instanceof UnsafeStoreError) throw vote.error;
+}
+
 export async function findings(
   fleet: Fleet,
   membership: Membership,
@@ -85,15 +92,16 @@ export async function findings(
 
 async function report(node: Node, membership: Membership, io: Io, nowMs: () => number): Promise<Report> {
   const [out, info] = await Promise.all([
-    membership.adopt(node).catch(notWritable),
+    membership.adopt(node).catch(toldOtherwise),
     node.send(["INFO"], io).then((text) => parseInfo(textOf(text))),
   ]);
   // By itself: whatever shares the connection would be taken for a slow network.
   return { out, info, clock: await readClock(node, io, nowMs) };
 }
 
-/** A replica takes no writes; what it is, is told by its INFO. */
-function notWritable(error: unknown): null {
+/** A replica takes no writes, a node that may evict is not greeted: what they are, is told by their INFO. */
+function toldOtherwise(error: unknown): null {
+  if (error instanceof UnsafeStoreError) return null;
   if (error instanceof Error && error.message.startsWith("READONLY")) return null;
   throw error;
 }

@@ -5,6 +5,7 @@ import {
   type NodeReason,
   QuorumError,
   StoreUnavailableError,
+  UnsafeStoreError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
@@ -43,6 +44,13 @@ export function quorumError(
     `no majority for the ${doing}${about}: ${needed} of ${nodes.length} nodes have to agree. ${each}`,
     { key, nodes, cause },
   );
+}
+
+export function evictingError(node: string, policy: string): UnsafeStoreError {
+  return new UnsafeStoreError(`${node} may evict locks: its maxmemory-policy is ${policy}`, {
+    setting: "maxmemory-policy",
+    fix: 'run CONFIG SET maxmemory-policy noeviction on it, or accept it with allow: ["eviction"]',
+  });
 }
 
 export function closedError(key?: string): StoreUnavailableError {

@@ -9,6 +9,7 @@
 import type { Finding, StoreNotice } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { type Patience, listOf, type Reply, textOf } from "../redis/port.ts";
+import { evictingError } from "./errors.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Node } from "./node.ts";
 import { type Out, outWords, readOut } from "./words.ts";
@@ -27,6 +28,8 @@ export interface MembershipOptions {
   readonly maxTtlMs: number;
   /** A node without a marker is believed to be new. */
   readonly fresh: boolean;
+  /** A node that may evict is accepted. */
+  readonly evicting: boolean;
   readonly system: System;
 }
 
@@ -53,13 +56,15 @@ export class Membership {
     this.#refreshedMs = options.system.monoMs();
   }
 
-  /** Says hello to a node: its marker is brought up to date. Gives what keeps it from voting, or null. */
+  /** Says hello to a node: its marker is brought up to date. Gives what keeps it from voting, or null. Refuses one that may evict (P19). */
   async adopt(node: Node): Promise<Out | null> {
     node.durable = await this.#isDurable(node);
-    const { maxTtlMs, fresh } = this.#options;
-    const args = [String(maxTtlMs), node.durable ? "1" : "0", fresh ? "1" : "0", node.run];
+    const { maxTtlMs, fresh, evicting } = this.#options;
+    const flag = (on: boolean): string => (on ? "1" : "0");
+    const args = [String(maxTtlMs), flag(node.durable), flag(fresh), node.run, flag(evicting)];
     const [run, state, upMs, leftMs] = listOf(await this.#run(node, "adopt", args)).map(textOf);
     node.run = run ?? "";
+    if (state === "evicting") throw evictingError(node.name, upMs ?? "");
     if (state === "voting") return null;
     return { kind: "out", why: state as Out["why"], upMs: Number(upMs), leftMs: Number(leftMs) };
   }

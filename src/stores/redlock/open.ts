@@ -2,7 +2,7 @@
 
 import type { StoreEnv } from "../../core/store.ts";
 import { connectToNode, type Driver, portOf } from "../redis/clients.ts";
-import { refuseFew, refuseSame } from "./check.ts";
+import { refuseEvicting, refuseFew, refuseSame } from "./check.ts";
 import { count } from "./fleet.ts";
 import { Node } from "./node.ts";
 import { RedlockOpenStore, type RedlockSettings } from "./store.ts";
@@ -46,6 +46,7 @@ export async function openNodes(
       { timeoutMs: greetingMs },
     );
     refuseSame(nodes);
+    refuseEvicting(votes);
     if (count(votes, (out) => out?.why === "ready") > 0) await store.membership.rejoin();
     await listening;
     return store;

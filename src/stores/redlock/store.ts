@@ -79,6 +79,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       head: this.#head,
       maxTtlMs: settings.maxTtlMs,
       fresh: env.allow.includes("fresh-nodes"),
+      evicting: env.allow.includes("eviction"),
       system,
     });
     this.#listener = new Listener(nodes, this.#names.channels + proc);

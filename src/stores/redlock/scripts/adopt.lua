@@ -2,11 +2,15 @@
 -- fences, and sits out for the longest ttl, unless everything was on disk before it was acknowledged and still is.
 -- KEYS: 1 the marker
 -- ARGV: 1-3 see clock; 4 longest ttl in ms, 5 "1" where every write is on disk before it is acknowledged, 6 "1" to believe that
---       a node without a marker is new, 7 the run id under which its marker was seen, or ""
--- Returns {run id, "voting" | "waiting" | "ready", ms since the server was started, ms until it may be taken in}
+--       a node without a marker is new, 7 the run id under which its marker was seen, or "", 8 "1" to accept a server that may evict
+-- Returns {run id, "voting" | "waiting" | "ready", ms since the server was started, ms until it may be taken in}, or
+--       {run id, "evicting", maxmemory-policy} and changes nothing
 --@include clock
 --@include marker
 
+local memory = redis.call('INFO', 'memory')
+local limit, policy = string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:([%a-]+)')
+if ARGV[8] ~= '1' and (limit or '0') ~= '0' and (policy or 'noeviction') ~= 'noeviction' then return { run, 'evicting', policy } end
 local MARKER_MS = 604800000
 local most, durable = tonumber(ARGV[4]), ARGV[5] == '1'
 local known = marker and tonumber(string.match(marker, '^(%d+) ', 43))
