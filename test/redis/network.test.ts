@@ -1,5 +1,6 @@
 // A network that loses, cuts and drops, in front of a real Redis, with both clients: nothing is granted twice, nothing is left behind.
 
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Proxy } from "../../faults/proxy.ts";
 import { createLocks } from "../../src/index.ts";
@@ -72,6 +73,19 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
     await near.close();
   });
 
+  it("a server that hangs up during the greeting is greeted again (P10)", async () => {
+    const door = await Door.open(world.server.port);
+    const locks = createLocks(redis({ url: `redis://127.0.0.1:${door.port}`, driver }), { ttl: 600 });
+    await (await locks.acquire("greeted")).release();
+    for (const times of [1, 3]) {
+      door.hangUp(times);
+      const lease = await locks.acquire("greeted", { wait: "10s" });
+      expect(await lease.release()).toBe(true);
+    }
+    await locks.close();
+    door.close();
+  });
+
   it("a holder that is cut off is told in time, and its successor has a larger fence (P2, P7)", async () => {
     const [locks, near] = [far(), createLocks(world.url)];
     const lease = await locks.acquire("cut");
@@ -88,3 +102,47 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
     await near.close();
   });
 });
+
+/** In front of a server: it hangs up on whoever is there, and on so many newcomers as soon as they have said something. */
+class Door {
+  readonly #server: Server;
+  readonly #guests = new Set<Socket>();
+  #refusals = 0;
+
+  private constructor(behind: number) {
+    this.#server = createServer((guest) => {
+      this.#guests.add(guest);
+      guest.on("error", () => {});
+      if (this.#refusals > 0) {
+        this.#refusals -= 1;
+        guest.once("data", () => guest.resetAndDestroy());
+        return;
+      }
+      const inside = connect({ host: "127.0.0.1", port: behind });
+      inside.on("error", () => guest.destroy());
+      guest.on("close", () => inside.destroy());
+      guest.pipe(inside).pipe(guest);
+    });
+  }
+
+  static async open(behind: number): Promise<Door> {
+    const door = new Door(behind);
+    await new Promise<void>((resolve) => door.#server.listen(0, "127.0.0.1", resolve));
+    return door;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  hangUp(times: number): void {
+    this.#refusals = times;
+    for (const guest of this.#guests) guest.resetAndDestroy();
+    this.#guests.clear();
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const guest of this.#guests) guest.destroy();
+  }
+}

@@ -164,7 +164,28 @@ class Reconnection {
     if (failures[0] !== undefined) throw failures[0];
     this.#connected = true;
     client.unref?.();
+    if (this.#again) mistrust(client);
   }
+}
+
+/** The same on later connections, as to a server that is just ending: it calls itself ready after its socket has failed. */
+function mistrust(client: NodeRedisClient): void {
+  let failed = false;
+  client.on("connect", () => {
+    failed = false;
+  });
+  client.on("error", () => {
+    failed = true;
+  });
+  client.on("ready", () => {
+    if (!failed) return;
+    // Not within its own loop of tries. What it is subscribed to it asks for again.
+    queueMicrotask(() => {
+      if (!client.isOpen) return;
+      void endNodeRedis(client);
+      client.connect().catch(() => {});
+    });
+  });
 }
 
 /** At once: whatever is still under way has been given up by its caller. */
