@@ -11,6 +11,8 @@ import { readSuites } from "./read.ts";
 const bench = join(import.meta.dirname, "..");
 const docs = join(bench, "..", "docs");
 
+const SOAK = "soak.svg";
+
 export function report(): void {
   const suites = readSuites(join(bench, "results"));
   const written = benchmarks(suites, bench);
@@ -18,7 +20,9 @@ export function report(): void {
   const plots = join(docs, "plots");
   mkdirSync(plots, { recursive: true });
   // A plot whose suite no longer measures it would stay for ever.
-  for (const name of readdirSync(plots).filter((one) => one.endsWith(".svg"))) rmSync(join(plots, name));
+  // That of the long run is made with the page of evidence.
+  const ours = readdirSync(plots).filter((one) => one.endsWith(".svg") && one !== SOAK);
+  for (const name of ours) rmSync(join(plots, name));
   for (const { file, svg } of [...written.plots, ...(stores === null ? [] : [stores])])
     writeFileSync(join(plots, file), svg);
   writeParts(join(docs, "benchmarks.md"), { figures: written.text });
