@@ -164,7 +164,7 @@ const ASYNCHRONOUS: Finding = {
 const NO_PUSH: Finding = {
   id: "no-push",
   level: "warning",
-  what: "this opened store cannot be woken by others: it has no session asleep on the server",
+  what: "this opened store cannot be woken by others: it has no session that waits on the server",
   why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
   fix: "allow one more connection to this user (max_connections, max_user_connections)",
 };
