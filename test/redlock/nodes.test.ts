@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { askRedis } from "../../scripts/servers/redis-node.ts";
 import { createLocks, type Locks, LockTimeoutError, QuorumError, UnsafeStoreError } from "../../src/index.ts";
+import type { StoreEnv } from "../../src/core/store.ts";
 import { redlock } from "../../src/stores/redlock/index.ts";
 import { failure, World } from "./world.ts";
 
@@ -101,6 +102,31 @@ describe("frozen nodes", () => {
     await lease.release();
   });
 });
+
+describe("a clock of a client", () => {
+  it("that is or was a day off does not keep it from taking keys (P11)", async () => {
+    let offMs = 0;
+    const store = redlock({ nodes: masters.urls, driver: "ioredis" });
+    const locks = createLocks(
+      { ...store, open: (env) => store.open({ ...env, system: moved(env.system, () => offMs) }) },
+      { namespace: world.name(), allow: ["fresh-nodes"] },
+    );
+    for (offMs of [0, 86_400_000, 0, -86_400_000, 0])
+      await (await locks.acquire("k", { wait: 1_000 })).release();
+    await locks.close();
+  });
+});
+
+/** The same with a calendar that is off. */
+function moved(system: StoreEnv["system"], offMs: () => number): StoreEnv["system"] {
+  return new Proxy(system, {
+    get(of, name: keyof StoreEnv["system"]) {
+      const own = of[name];
+      if (name === "wallMs") return () => of.wallMs() + offMs();
+      return typeof own === "function" ? own.bind(of) : own;
+    },
+  });
+}
 
 describe("who may be nodes", () => {
   it("fewer than three, an even number and the same server twice are refused by name (P19)", async () => {

@@ -155,11 +155,14 @@ function again({ fleet, proposals }: AttemptDeps, votes: Votes, standing: Standi
       ? [vote.answer]
       : [],
   );
-  const above = Math.max(standing.used, standing.proposed ?? 0, ...lows.map((low) => low.c));
+  const known = Math.max(standing.used, ...lows.map((low) => low.c));
   const far = lows.filter((low) => low.kind === "far").map((low) => low.wallUs);
-  // Nodes whose clocks are elsewhere: the middle one of them, and not this machine's, says what time it is.
-  if (far.length > fleet.nodes.length - fleet.majority)
-    return Math.max(above + 1, far.sort((a, b) => a - b)[far.length >> 1] as number);
+  // Nodes whose clocks are elsewhere: the middle one of them, and not this machine's, says what time it is. Whoever is ahead has to go back.
+  if (far.length > fleet.nodes.length - fleet.majority) {
+    proposals.forget();
+    return Math.max(known + 1, far.sort((a, b) => a - b)[far.length >> 1] as number);
+  }
+  const above = Math.max(known, standing.proposed ?? 0);
   return proposals.next(above);
 }
 

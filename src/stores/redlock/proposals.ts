@@ -24,6 +24,11 @@ export class Proposals {
     return Math.max(own, above + 1);
   }
 
+  /** What was proposed by a clock that was wrong must not be carried on when it is right again. */
+  forget(): void {
+    this.#last = 0;
+  }
+
   #nowUs(): number {
     const [monoMs, wallMs] = [this.#system.monoMs(), this.#system.wallMs()];
     const offsetMs = wallMs - monoMs;
