@@ -47,10 +47,13 @@ export function quorumError(
 }
 
 export function evictingError(node: string, policy: string): UnsafeStoreError {
-  return new UnsafeStoreError(`${node} may evict locks: its maxmemory-policy is ${policy}`, {
-    setting: "maxmemory-policy",
-    fix: 'run CONFIG SET maxmemory-policy noeviction on it, or accept it with allow: ["eviction"]',
-  });
+  return new UnsafeStoreError(
+    `${node} may evict locks: its maxmemory-policy is ${firstLine(policy).trim()}`,
+    {
+      setting: "maxmemory-policy",
+      fix: 'run CONFIG SET maxmemory-policy noeviction on it, or accept it with allow: ["eviction"]',
+    },
+  );
 }
 
 export function closedError(key?: string): StoreUnavailableError {

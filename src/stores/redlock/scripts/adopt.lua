@@ -4,13 +4,16 @@
 -- ARGV: 1-3 see clock; 4 longest ttl in ms, 5 "1" where every write is on disk before it is acknowledged, 6 "1" to believe that
 --       a node without a marker is new, 7 the run id under which its marker was seen, or "", 8 "1" to accept a server that may evict
 -- Returns {run id, "voting" | "waiting" | "ready", ms since the server was started, ms until it may be taken in}, or
---       {run id, "evicting", maxmemory-policy} and changes nothing
+--       {run id, "evicting", maxmemory-policy and what follows it} and changes nothing
 --@include clock
 --@include marker
 
 local memory = redis.call('INFO', 'memory')
-local limit, policy = string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:([%a-]+)')
-if ARGV[8] ~= '1' and (limit or '0') ~= '0' and (policy or 'noeviction') ~= 'noeviction' then return { run, 'evicting', policy } end
+local limit, policyAt = string.match(memory, 'maxmemory:(%d+)'), string.find(memory, 'maxmemory_policy:', 1, true)
+if ARGV[8] ~= '1' and limit and limit ~= '0' and policyAt and string.sub(memory, policyAt + 17, policyAt + 26) ~= 'noeviction' then
+  return { run, 'evicting', string.sub(memory, policyAt + 17, policyAt + 40) }
+end
+
 local MARKER_MS = 604800000
 local most, durable = tonumber(ARGV[4]), ARGV[5] == '1'
 local known = marker and tonumber(string.match(marker, '^(%d+) ', 43))
