@@ -154,9 +154,9 @@ export class Crew {
   }
 
   async #reach(name: string): Promise<string> {
-    const { url, through, servers } = this.#target;
+    const { url, through, servers, told } = this.#target;
     if (through === undefined || this.hops.length === 0) return url;
-    let ports: readonly number[] = servers.map(({ port }) => port);
+    let ports: readonly number[] = told ?? servers.map(({ port }) => port);
     for (const hop of this.hops) ports = await hop(name, ports);
     return through(ports);
   }

@@ -10,9 +10,9 @@ const LEGEND = `
 A cell is the number of grants in that run. A number alone: no two holders believed at once. With a second one in brackets: the store
 leaves that fault to the fence, and so often two believed at once; the guarded register stayed right. **In bold**: so many promises
 were broken. \`${EMPTY}\`: this cannot happen to that store, happens to it under another name, or could not be tried (the notes below
-say where). The network faults go through a proxy in front of each server; Sentinel and Cluster tell their clients where the servers
-are, so there they are frozen and failed over instead. \`redlock-aof\`, \`redlock-rdb\` and \`mysql-pair\` are setups of their store
-and run what comes out otherwise on them.
+say where). The network faults go through a proxy of each client's own in front of each server; where servers tell clients where to
+go, as Sentinel and Cluster do, the proxies tell of themselves instead. \`redlock-aof\`, \`redlock-rdb\` and \`mysql-pair\` are setups of
+their store and run what comes out otherwise on them.
 `;
 
 /** Faults that more stores know come first, and none before all others. */

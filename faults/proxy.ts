@@ -1,6 +1,7 @@
 // A TCP proxy on the loopback address that can misbehave as networks do. Each direction either passes, is held back (as a
-// cut cable: what was sent arrives after the healing) or is swallowed (it never does). It never changes or reorders a byte:
-// a connection that has had bytes swallowed is dropped at the healing, because nobody could make sense of the rest.
+// cut cable: what was sent arrives after the healing) or is swallowed (it never does). It never reorders a byte, and changes none
+// but the port numbers that it was told to: a connection that has had bytes swallowed is dropped at the healing, because nobody
+// could make sense of the rest.
 
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -23,6 +24,7 @@ export class Proxy {
   readonly #policies = { requests: passing(), replies: passing() };
   readonly #links = new Set<Link>();
   readonly #only: RegExp | undefined;
+  readonly #names: Names = new Map();
 
   private constructor(target: ProxyTarget, only: RegExp | undefined) {
     this.#target = target;
@@ -61,6 +63,15 @@ export class Proxy {
     for (const policy of Object.values(this.#policies)) policy.delayMs = ms;
   }
 
+  /** Servers that tell clients of these ports tell of those instead, on connections that are made from now on. They must be as long. */
+  rename(ports: readonly number[], others: readonly number[]): void {
+    for (const [at, port] of ports.entries()) {
+      const [before, after] = [String(port), String(others[at])];
+      if (before.length !== after.length) throw new Error(`${after} is not as long as ${before}`);
+      this.#names.set(before, after);
+    }
+  }
+
   /** Resets every connection; new ones are welcome. */
   drop(): void {
     for (const link of [...this.#links]) link.reset();
@@ -86,7 +97,7 @@ export class Proxy {
 
   #accept(client: Socket): void {
     const upstream = connect({ ...this.#target, allowHalfOpen: true });
-    const link = new Link(client, upstream, this.#policies, this.#only);
+    const link = new Link(client, upstream, this.#policies, this.#only, this.#names);
     this.#links.add(link);
     // A client that left while it was cut off has something under way: until that has arrived the link is one.
     for (const socket of [client, upstream])
@@ -94,6 +105,16 @@ export class Proxy {
         if (client.closed && upstream.closed) this.#links.delete(link);
       });
   }
+}
+
+/** Numbers by what they become. */
+type Names = Map<string, string>;
+
+/** Only whole numbers: a longer one may contain any other. */
+function renamed(chunk: Buffer, names: Names): Buffer {
+  if (names.size === 0) return chunk;
+  const text = chunk.toString("latin1").replaceAll(/\d+/g, (number) => names.get(number) ?? number);
+  return Buffer.from(text, "latin1");
 }
 
 function passing(): Policy {
@@ -110,10 +131,14 @@ class Link {
     upstream: Socket,
     policies: Readonly<Record<Direction, Policy>>,
     only: RegExp | undefined,
+    names: Names,
   ) {
     const chosen = only === undefined ? policies : { requests: passing(), replies: passing() };
     this.#sockets = [client, upstream];
-    this.#pipes = [new Pipe(client, upstream, chosen.requests), new Pipe(upstream, client, chosen.replies)];
+    this.#pipes = [
+      new Pipe(client, upstream, chosen.requests),
+      new Pipe(upstream, client, chosen.replies, names),
+    ];
     if (only !== undefined) {
       client.on("data", (chunk: Buffer) => {
         if (!only.test(chunk.toString("latin1"))) return;
@@ -158,11 +183,11 @@ class Pipe {
   readonly #queue: { readonly chunk: Buffer | null; readonly dueMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(from: Socket, to: Socket, policy: Policy) {
+  constructor(from: Socket, to: Socket, policy: Policy, names: Names = new Map()) {
     this.#from = from;
     this.#to = to;
     this.#policy = policy;
-    from.on("data", (chunk: Buffer) => this.#take(chunk));
+    from.on("data", (chunk: Buffer) => this.#take(renamed(chunk, names)));
     from.on("end", () => this.#take(null));
     this.changed();
   }

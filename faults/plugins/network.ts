@@ -69,8 +69,8 @@ function network(name: string, harm: Harm): Plugin {
     everyMs: [100, 500],
     ...(harm.survives === undefined ? {} : { survives: harm.survives }),
     start({ crew, target }: Run): Promise<void> {
-      const { through, servers, listens } = target;
-      if (through === undefined || servers.length === 0)
+      const { through, servers, listens, told } = target;
+      if (through === undefined || (told ?? servers).length === 0)
         throw new Error("clients of this store cannot be sent through a proxy");
       if (harm.ofPushes && listens === undefined)
         throw new Error("pushes of this store have no connection of their own");
@@ -78,7 +78,9 @@ function network(name: string, harm: Harm): Plugin {
       crew.hops.push(async (client, ports) => {
         const all = await Promise.all(ports.map((port) => Proxy.listen({ host: "127.0.0.1", port }, only)));
         proxies.set(client, all);
-        return all.map(({ port }) => port);
+        const own = all.map(({ port }) => port);
+        if (told !== undefined) for (const proxy of all) proxy.rename(ports, own);
+        return own;
       });
       return nothing();
     },

@@ -26,6 +26,9 @@ export async function redisClusterTarget(folder: string, fault: string): Promise
     url: servers.url,
     guarantees: redisClusterGuarantees,
     servers: [],
+    told: servers.nodes.map(({ port }) => port),
+    through: (ports) => `redis+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(",")}`,
+    listens: /subscribe/i,
     clocks: servers.nodes.map(({ name, port }, at) => redisClock(name, port, clocks[at] as ServerClock)),
     tricks: {
       failover: killed(servers),

@@ -2,7 +2,12 @@
 // asynchronous, so holders may overlap; the fence must not fail.
 
 import { agreed, askRedis, type RedisNode } from "../../scripts/servers/redis-node.ts";
-import { MASTER_NAME, type SentinelServers, startSentinel } from "../../scripts/servers/redis-sentinel.ts";
+import {
+  MASTER_NAME,
+  type SentinelServers,
+  sentinelUrl,
+  startSentinel,
+} from "../../scripts/servers/redis-sentinel.ts";
 import { redisSentinelGuarantees } from "../../src/stores/redis/index.ts";
 import { eviction } from "./eviction.ts";
 import { versionOf } from "./redis-version.ts";
@@ -20,6 +25,9 @@ export async function redisSentinelTarget(folder: string, fault: string): Promis
     url: servers.url,
     guarantees: redisSentinelGuarantees,
     servers: [],
+    told: [...servers.sentinels, ...servers.nodes].map(({ port }) => port),
+    through: (ports) => sentinelUrl(ports.slice(0, servers.sentinels.length)),
+    listens: /subscribe/i,
     clocks: servers.nodes.map(({ name, port }, at) => redisClock(name, port, clocks[at] as ServerClock)),
     tricks: {
       eviction: eviction(async () => [{ port: (await primaryOf(servers)).port, tag: "" }]),

@@ -47,8 +47,10 @@ export interface Target {
   readonly survives?: readonly string[];
   /** Faults, by name, that what runs here leaves to the fence because of a known defect of its own. */
   readonly fenced?: readonly string[];
-  /** The URL by which each server is reached at another port. Absent where servers tell clients where to go. */
+  /** The URL by which each server is reached at another port. */
   readonly through?: (ports: readonly number[]) => string;
+  /** The ports of all servers, where these tell clients where to go: a client behind proxies is told of the proxies instead. */
+  readonly told?: readonly number[];
   /** What a client writes on a connection over which pushes will come. Absent where pushes share a connection with replies. */
   readonly listens?: RegExp;
   /** Those that can be set, also where this run does not. */

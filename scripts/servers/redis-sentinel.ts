@@ -23,6 +23,11 @@ const DOWN_AFTER_MS = 800;
 const QUICK = ["ping-period", "250", "info-period", "500", "ask-period", "100", "publish-period", "200"];
 const CALM = ["tilt-trigger", "5000", "tilt-period", "2000"];
 
+/** Of sentinels on this machine. */
+export function sentinelUrl(ports: readonly number[]): string {
+  return `redis+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${MASTER_NAME}`;
+}
+
 export class SentinelServers implements RunningServer {
   /** The first one began as the master. */
   readonly nodes: readonly RedisNode[];
@@ -34,7 +39,7 @@ export class SentinelServers implements RunningServer {
   }
 
   get url(): string {
-    return `redis+sentinel://${this.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${MASTER_NAME}`;
+    return sentinelUrl(this.sentinels.map(({ port }) => port));
   }
 
   get port(): number {

@@ -167,6 +167,17 @@ describe("the proxy in front of an echo server", () => {
     expect(performance.now() - startMs).toBeGreaterThan(115);
   });
 
+  it("tells of other ports than the server did, and changes nothing else", async () => {
+    proxy.rename([40_001, 40_002], [50_001, 50_002]);
+    const other = await Peer.open(proxy.port);
+    other.say("at 127.0.0.1:40001, :40002\r\n, 140001, 400011, 40003");
+    await soon(() => other.heard.endsWith("40003"));
+    expect(other.heard).toBe("at 127.0.0.1:50001, :50002\r\n, 140001, 400011, 40003");
+    expect(reached).toBe("at 127.0.0.1:40001, :40002\r\n, 140001, 400011, 40003");
+    expect(() => proxy.rename([40_001], [9_001])).toThrow("not as long");
+    other.close();
+  });
+
   it("drops connections at once, and takes new ones", async () => {
     proxy.drop();
     await soon(() => peer.closed && proxy.connections === 0);
