@@ -256,12 +256,11 @@ describe("a session", () => {
   it("that waits for a named lock is woken by KILL QUERY and goes on; one that does nothing is not hurt by it", async () => {
     expect(await two.one("SELECT GET_LOCK('holdfast:hush', 0)")).toBe(1);
     const since = performance.now();
-    const waiting = one.one("SELECT GET_LOCK('holdfast:hush', 30)").catch((error: unknown) => error);
+    const waiting = one.one("SELECT GET_LOCK('holdfast:hush', 30)");
     await sleep(50);
     await two.run(`KILL QUERY ${one.id}`);
-    const woken = await waiting;
+    expect(await waiting).toBe(null);
     expect(performance.now() - since).toBeLessThan(2_000);
-    expect(woken instanceof Error ? (woken as unknown as { errno: number }).errno : woken).toEqual(1317);
     await two.run(`KILL QUERY ${one.id}`);
     expect(await one.one("SELECT 7")).toBe(7);
   });
