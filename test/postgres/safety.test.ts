@@ -4,7 +4,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../src/index.ts";
 import { sqlFor } from "../../src/stores/postgres/sql.ts";
-import { fenceOf, io, PostgresWorld, request } from "./world.ts";
+import { fenceOf, io, PostgresWorld, request, until } from "./world.ts";
 
 let world: PostgresWorld;
 
@@ -86,12 +86,39 @@ describe("check", () => {
     await locks.close();
   });
 
-  it("finds that the tables are gone, or are not ours", async () => {
+  it("finds that the tables are gone", async () => {
     const locks = createLocks(`${world.url}?table=dropped`);
     expect((await locks.check()).map(({ id }) => id)).not.toContain("schema");
     await world.ask("DROP TABLE dropped_beats");
     expect(await locks.check()).toContainEqual(expect.objectContaining({ id: "schema", level: "danger" }));
     await locks.close();
+  });
+
+  it.each(["table", "advisory"])("makes tables again that are gone, mode %s (P10)", async (mode) => {
+    const name = `again_${mode}`;
+    const [first, second] = [1, 2].map(() => createLocks(`${world.url}?table=${name}&mode=${mode}`));
+    if (first === undefined || second === undefined) throw new Error("no locks");
+    const before = await first.acquire("k");
+    await before.release();
+    await second.inspect("k");
+    await world.ask(
+      `DROP TABLE IF EXISTS ${name}_locks, ${name}_beats; DROP TABLE IF EXISTS ${name}_fences, ${name}_sessions`,
+    );
+    for (const locks of [first, second]) {
+      await until("another lock", () =>
+        locks.acquire("k", { wait: 1_000 }).then(
+          async (lease) => {
+            expect(lease.fence > before.fence).toBe(true);
+            return await lease.release();
+          },
+          () => false,
+        ),
+      );
+      await locks.close();
+    }
+  });
+
+  it("refuses tables that are not ours", async () => {
     await world.ask("CREATE TABLE other_locks (id int)");
     const other = createLocks(`${world.url}?table=other`);
     await expect(other.acquire("k")).rejects.toMatchObject({

@@ -176,6 +176,8 @@ export class AdvisoryDesk implements SessionDesk<Session> {
   }
 
   say(error: unknown, doing: string, key: string | undefined): Error {
+    // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
+    void this.#port.remade(error);
     return postgresError(error, doing, key, this.#sql.session_schema);
   }
 

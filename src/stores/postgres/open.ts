@@ -32,6 +32,7 @@ async function openAdvisory(pool: PgPool, own: boolean, place: Place, env: Store
     const path = await pathOf(port);
     refusePooler(path, env.allow);
     const settings = await prepare(port, sql);
+    port.remakeBy(() => createTables(port, sql));
     const pushes = new Pushes();
     const known = { utf8: settings.encoding === "UTF8", findings: poolerFindings(path), pushes };
     return new SessionStore(new AdvisoryDesk(port, all, env, known), pushes, advisoryGuarantees, env);
@@ -46,6 +47,7 @@ async function openTable(pool: PgPool, own: boolean, place: Place, env: StoreEnv
   const port = new PgPort(pool, own);
   try {
     const settings = await prepare(port, sql);
+    port.remakeBy(() => createTables(port, sql));
     const { namespace, system } = env;
     const table = new PostgresTable(port, settings, { namespace, sql, system });
     return await new LeaseTable("postgres", table, postgresGuarantees, env).start();

@@ -42,6 +42,7 @@ export interface PgPool {
 
 const QUIET = (): void => {};
 const CONNECT_MS = 2_000;
+const NO_TABLE = "42P01";
 
 /** For what nobody gives up. A signal each: one for all would collect the listeners of everything that is under way. */
 export function forEver(): Patience {
@@ -59,6 +60,9 @@ export class PgPort {
   readonly #pool: PgPool;
   readonly #own: boolean;
   readonly #prepared = new Prepared();
+  /** Makes the tables that a statement missed. */
+  #make: (() => Promise<void>) | null = null;
+  #making: Promise<void> | null = null;
   #ending: Promise<void> | null = null;
 
   constructor(pool: PgPool, own: boolean) {
@@ -68,8 +72,33 @@ export class PgPort {
     if (own) pool.on("error", QUIET);
   }
 
-  /** One statement. A connection whose answer nobody waits for any more is not used again. */
+  /** From now on tables that are gone, as after a restore, are made again: by whoever misses them first, and once for all. */
+  remakeBy(make: () => Promise<void>): void {
+    this.#make = make;
+  }
+
+  /** One statement. It is sent a second time only where its tables were gone, so that it cannot have done anything. */
   async query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
+    try {
+      return await this.#query(text, values, patience);
+    } catch (error) {
+      if (!(await this.remade(error))) throw error;
+      return this.#query(text, values, patience);
+    }
+  }
+
+  /** Whether this error was of tables that are gone, and they are there again. Who may not make them is told that they are missing. */
+  async remade(error: unknown): Promise<boolean> {
+    if (this.#make === null || !isServerError(error) || error.code !== NO_TABLE) return false;
+    this.#making ??= this.#make().finally(() => (this.#making = null));
+    return this.#making.then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** A connection whose answer nobody waits for any more is not used again. */
+  async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
     const client = await this.#checkOut(patience.signal);
     let broken = true;
     const giveUp = (): void => {
