@@ -20,6 +20,8 @@ try {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 }
+// Not left to itself: Node 20 may turn in circles at its end, for ever, where a socket was reset while it was written to.
+process.exit();
 
 /** Null when it was not, which has been said. */
 function understood(): Command | null {
