@@ -95,6 +95,27 @@ describe("a bell", () => {
     bell.close();
   });
 
+  it("does not wait while there is a letter, whose ring it may have missed", async () => {
+    const keeper = await open();
+    await keeper.run("CREATE TABLE letters (box VARCHAR(32) NOT NULL)");
+    let rings = 0;
+    const bell = new Bell("missed", {
+      connect: open,
+      keep: (name) => keeper.run(KEEP, [name]),
+      async rung() {
+        rings += 1;
+        // The first one that is heard finds nothing, and a letter comes right after it has looked.
+        if (rings === 1) await keeper.run("INSERT INTO letters VALUES ('missed')");
+        else await keeper.run("DELETE FROM letters");
+      },
+      letters: { sql: "EXISTS (SELECT 1 FROM letters WHERE box = ?)", value: "missed" },
+    });
+    await bell.up();
+    await until("the letter is found", () => rings === 2, 4_000);
+    expect(rings).toBe(2);
+    bell.close();
+  });
+
   it("that nobody can keep quiet is taken down, and does not turn in circles", async () => {
     let asked = 0;
     const bell = new Bell("loose", { connect: open, keep: () => Promise.resolve((asked += 1)), rung() {} });

@@ -32,7 +32,8 @@ export class Letters {
     this.#bell ??= new Bell(this.#proc, {
       connect: () => this.#pool.connect(),
       keep: (name) => this.#pool.run(KEEP, [name], NEVER),
-      rung: () => void this.#fetch().catch(() => {}),
+      rung: () => this.#fetch(),
+      letters: { sql: "EXISTS (SELECT 1 FROM holdfast_push WHERE proc = ?)", value: this.#proc },
     });
     await this.#bell.up();
   }
