@@ -1,6 +1,6 @@
 // A doorbell, because MySQL has no notifications: each opened store keeps a session waiting on the server, under a named lock
 // that others can find it by, and whoever has news for it cuts that wait with KILL QUERY. A ring between two waits is not heard,
-// so a wait begins with a look whether there is a letter already. Rings only save time.
+// so there is another look once the next wait is under way. Rings only save time.
 //
 // It waits for a second named lock, the hush, which another session of the same store has. SELECT SLEEP would be simpler and must not
 // be used: all sleepers of a MariaDB share one mutex, and a KILL that meets it taken keeps every other KILL and every new
@@ -11,7 +11,7 @@ import type { Answer, SqlConnection, Value } from "./port.ts";
 import { nameOf } from "./row-session.ts";
 
 /** The server lets go of a wait whose client has vanished without a word after so long. */
-const WAIT_S = 10;
+const WAIT_S = 20;
 
 /** Whatever runs a statement that stands alone. */
 export interface Runner {
@@ -23,10 +23,7 @@ export interface BellDeps {
   connect(): Promise<SqlConnection>;
   /** Has any other session of this store take a named lock, and keep it for as long as it lives. */
   keep(name: string): Promise<unknown>;
-  /** Where it is a promise, the next wait begins when that has settled. */
-  rung(): unknown;
-  /** What is true while there are letters, as SQL with one value; absent where a ring stands for itself. */
-  readonly letters?: { readonly sql: string; readonly value: string };
+  rung(): void;
 }
 
 export class Bell {
@@ -72,19 +69,18 @@ export class Bell {
     this.#connection = connection;
     if (this.#closed) return connection.destroy();
     await connection.run("SELECT GET_LOCK(?, 0) AS got", [nameOf(this.#proc)]);
-    // So that a wait does not keep old versions of rows alive.
-    await connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
     const hush = hushOf(this.#proc);
     await this.#deps.keep(hush);
     if (this.#closed) return connection.destroy();
     this.#state = "up";
     ready();
-    // What happened before anybody could ring.
-    let fetched = await this.#rung();
     let loose = false;
+    let look = true;
     while (!this.#closed && connection.alive) {
-      // Letters that cannot be fetched would be found again and again.
-      const heard = await hear(connection, hush, fetched ? this.#deps.letters : undefined);
+      const hearing = hear(connection, hush);
+      // What came before anybody could ring, or while nobody was there to hear it.
+      if (look) this.#deps.rung();
+      const heard = await hearing;
       if (this.#closed) return;
       if (heard === "loose") {
         // The session that kept it has ended. If that of another one does not keep us, the two are on different servers.
@@ -93,16 +89,8 @@ export class Bell {
         await this.#deps.keep(hush);
       }
       loose = heard === "loose";
-      fetched = heard === "nothing" || (await this.#rung());
-    }
-  }
-
-  async #rung(): Promise<boolean> {
-    try {
-      await this.#deps.rung();
-      return true;
-    } catch {
-      return false;
+      look = heard !== "nothing";
+      if (heard === "ring") this.#deps.rung();
     }
   }
 
@@ -112,18 +100,11 @@ export class Bell {
 }
 
 /** One wait: it was cut, it was over, or nobody had the lock. */
-async function hear(
-  connection: SqlConnection,
-  hush: string,
-  letters: BellDeps["letters"],
-): Promise<"ring" | "nothing" | "loose"> {
+async function hear(connection: SqlConnection, hush: string): Promise<"ring" | "nothing" | "loose"> {
   try {
-    const wait = `GET_LOCK(?, ${WAIT_S})`;
-    const { rows } = await (letters === undefined
-      ? connection.run(`SELECT ${wait} AS hush`, [hush])
-      : connection.run(`SELECT IF(${letters.sql}, NULL, ${wait}) AS hush`, [letters.value, hush]));
+    const { rows } = await connection.run(`SELECT GET_LOCK(?, ${WAIT_S}) AS hush`, [hush]);
     const got = rows[0]?.["hush"] ?? null;
-    // To a wait that was cut a server may answer with an error or with NULL, as we do where there are letters.
+    // To a wait that was cut a server may answer with an error or with NULL.
     if (got === null) return "ring";
     return Number(got) === 1 ? "loose" : "nothing";
   } catch (error) {

@@ -32,8 +32,7 @@ export class Letters {
     this.#bell ??= new Bell(this.#proc, {
       connect: () => this.#pool.connect(),
       keep: (name) => this.#pool.run(KEEP, [name], NEVER),
-      rung: () => this.#fetch(),
-      letters: { sql: "EXISTS (SELECT 1 FROM holdfast_push WHERE proc = ?)", value: this.#proc },
+      rung: () => void this.#fetch().catch(() => {}),
     });
     await this.#bell.up();
   }
