@@ -22,6 +22,7 @@ import { LeaseTable } from "../../src/stores/shared/lease-table.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { Asking } from "../servers/mysql-client.ts";
 import { ops, Pair, several, type Side, wish } from "../stores/histories.ts";
+import { relayed } from "./world.ts";
 
 /** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project mysql model. */
 const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 40);
@@ -50,16 +51,10 @@ afterAll(async () => {
 
 /** Over which every statement reads the time that the test has set. */
 function bent(port: MysqlPort): MysqlPort {
-  const bentConnection = (one: SqlConnection): SqlConnection => ({
-    get alive() {
-      return one.alive;
-    },
-    run: (text, values) => one.run(text.replaceAll(sql["now"], "(SELECT us FROM bent_clock)"), values),
-    ping: () => one.ping(),
-    onEnd: (listener) => one.onEnd(listener),
-    destroy: () => one.destroy(),
-    unref: () => one.unref(),
-  });
+  const bentConnection = (one: SqlConnection): SqlConnection =>
+    relayed(one, (text, values) =>
+      one.run(text.replaceAll(sql["now"], "(SELECT us FROM bent_clock)"), values),
+    );
   return {
     hosts: port.hosts,
     connect: async (host) => bentConnection(await port.connect(host)),

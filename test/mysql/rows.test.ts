@@ -6,10 +6,17 @@ import { Proxy } from "../../faults/proxy.ts";
 import { startMariadb } from "../../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
+import { parseUrl } from "../../src/stores/mysql/address.ts";
+import { readFacts } from "../../src/stores/mysql/check.ts";
+import { loadMysql2, Mysql2Port } from "../../src/stores/mysql/client.ts";
+import { openPlain } from "../../src/stores/mysql/fleet.ts";
+import { Link } from "../../src/stores/mysql/link.ts";
+import type { Address, SqlConnection } from "../../src/stores/mysql/port.ts";
+import { RowOpenStore } from "../../src/stores/mysql/row-store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { Child } from "../../src/testing/child-process.ts";
 import { Asking } from "../servers/mysql-client.ts";
-import { fenceOf, io, openStore, request, until } from "./world.ts";
+import { fenceOf, io, openStore, relayed, request, until } from "./world.ts";
 
 let server: RunningServer;
 let asking: Asking;
@@ -199,6 +206,43 @@ describe("a waiter for a row", () => {
     // It stands in line again, without having been told of anything.
     expect(BigInt((await first).fences["passed"] as string) > lease.fence).toBe(true);
     expect(await one.call("release", { as: "lease" })).toEqual({ released: true });
+  });
+});
+
+describe("an end of a wait that arrives before the wait itself", () => {
+  it("is not the last try (P8)", async () => {
+    const port = new Mysql2Port(await loadMysql2(), parseUrl(url()).login);
+    const [host] = port.hosts as readonly [Address];
+    const plain = await openPlain(port, host);
+    let tell = (): void => {};
+    const cut = new Promise<void>((resolve) => (tell = resolve));
+    const watched = relayed(plain, async (text, values) => {
+      const answer = await plain.run(text, values);
+      if (text.startsWith("KILL QUERY")) tell();
+      return answer;
+    });
+    const link = new Link(() => openPlain(port, host), watched);
+    // The network holds the wait back until it has been cut.
+    const connect = async (): Promise<SqlConnection> => {
+      const one = await port.connect(host);
+      return relayed(one, async (text, values) => {
+        if (text.endsWith("FOR UPDATE")) await cut;
+        return one.run(text, values);
+      });
+    };
+    const env = { namespace: "t", system: nodeSystem, allow: [] };
+    const waiter = new RowOpenStore({ link, facts: await readFacts(plain), port, connect }, env);
+    const holder = await openStore({ url: url() });
+    const [has, wants] = [request("late"), request("late")];
+    await fenceOf(holder, has);
+    expect(Object.keys(await waiter.attempt(wants, io))).toEqual(["busy"]);
+    const sinceMs = nodeSystem.monoMs();
+    await waiter.abandon(wants, io);
+    // Two tries of 50 ms each; a loaded machine gets ten times as much.
+    expect(nodeSystem.monoMs() - sinceMs).toBeLessThan(1_000);
+    expect(await waits()).toBe(0);
+    await holder.close();
+    await waiter.close();
   });
 });
 

@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import type { OpenStore } from "../../src/core/store.ts";
 import type { Lease, Locks } from "../../src/index.ts";
 import { mysql, type MysqlOptions } from "../../src/stores/mysql/index.ts";
+import type { SqlConnection } from "../../src/stores/mysql/port.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 
 import { io } from "../stores/asking.ts";
@@ -12,6 +13,20 @@ export { fenceOf, io, request, until } from "../stores/asking.ts";
 
 export function openStore(options: MysqlOptions, namespace = "t"): Promise<OpenStore> {
   return mysql(options).open({ namespace, system: nodeSystem, allow: [] });
+}
+
+/** A connection whose statements go through `run`. */
+export function relayed(one: SqlConnection, run: SqlConnection["run"]): SqlConnection {
+  return {
+    get alive() {
+      return one.alive;
+    },
+    run,
+    ping: () => one.ping(),
+    onEnd: (listener) => one.onEnd(listener),
+    destroy: () => one.destroy(),
+    unref: () => one.unref(),
+  };
 }
 
 export interface Section {

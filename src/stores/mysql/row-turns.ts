@@ -8,6 +8,9 @@ import type { RowSession } from "./row-session.ts";
 import type { RowSessions } from "./row-sessions.ts";
 import { idleSeconds, RowTurn } from "./row-turn.ts";
 
+/** So long a wait that was cut may take to tell. */
+const CUT_AGAIN_MS = 50;
+
 /** What the store is told of its requests. */
 export interface News {
   /** A wait is over: the row may be there. */
@@ -182,10 +185,7 @@ export class RowTurns {
     io.signal.addEventListener("abort", stop);
     try {
       if (state === "new") throw new Error("its answer is still under way");
-      if (state === "waiting") {
-        await this.sessions.cut(session, io);
-        await turn.waiting;
-      }
+      if (state === "waiting") await this.#stopWaiting(turn, session, io);
       const clearing =
         drawn === null ? Promise.resolve() : this.#notes.clear(request, session.token, drawn, used, io);
       await Promise.all([this.sessions.giveBack(session, drawn === null ? "ROLLBACK" : "COMMIT"), clearing]);
@@ -198,6 +198,13 @@ export class RowTurns {
     } finally {
       io.signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** A cut that reaches the server before the wait itself does cuts nothing: it is tried until the wait is over. */
+  async #stopWaiting(turn: RowTurn, session: RowSession, io: Io): Promise<void> {
+    const over = turn.waiting.then(() => true);
+    do await this.sessions.cut(session, io);
+    while (!(await Promise.race([over, io.sleep(CUT_AGAIN_MS)])));
   }
 
   /** Nobody will ask again: the session goes back, and nothing of the request is left. */
