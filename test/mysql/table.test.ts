@@ -39,6 +39,27 @@ afterAll(async () => {
   await node?.stop();
 });
 
+describe("tables that are gone", () => {
+  it.each([
+    ["table", "lock, holdfast_beat, holdfast_push, holdfast_primary"],
+    ["table", "lock"],
+    ["row", "row, holdfast_row_holder"],
+  ])("are made again by whoever was there before, mode %s, holdfast_%s (P10)", async (mode, tables) => {
+    const asking = await Asking.open(node.url);
+    const all = [open(`${node.url}?mode=${mode}`), open(`${node.url}?mode=${mode}`)];
+    const fences: bigint[] = [];
+    for (const locks of all) await locks.using("gone", (lease) => void fences.push(lease.fence));
+    await asking.run(`DROP TABLE holdfast_${tables}`);
+    for (const locks of all) {
+      const lease = await locks.acquire("gone", { wait: 10_000 });
+      fences.push(lease.fence);
+      await lease.release();
+    }
+    expect(fences).toEqual([...fences].sort((a, b) => (a < b ? -1 : 1)));
+    asking.close();
+  });
+});
+
 describe("a lease", () => {
   it("survives kill -9 and restart of the server, and so does its fence (P1, P3)", async () => {
     const [holder, other] = [open(), open()];

@@ -3,8 +3,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LossReason, OpenStore } from "../../src/core/store.ts";
+import { getChildren, remove } from "../../src/stores/zookeeper/wire/ops.ts";
 import { nodeSystem } from "../../src/system/node.ts";
-import { countNodes } from "../servers/zookeeper-tree.ts";
+import { bareSession, countNodes } from "../servers/zookeeper-tree.ts";
 import { fencesOf, io, item, request, SESSION_MS, until, ZooKeeperWorld } from "./world.ts";
 
 let world: ZooKeeperWorld;
@@ -20,6 +21,14 @@ afterAll(async () => {
 /** The nodes of a key and below; 0 when there is none. */
 function nodesOf(key: string): Promise<number> {
   return countNodes(world.url, `/t/k${key}`).catch(() => 0);
+}
+
+/** As an operator may do by hand. */
+async function removePlaces(key: string): Promise<void> {
+  const bare = await bareSession(world.url);
+  for (const name of await bare.link.send(getChildren(`/t/k${key}`)))
+    await bare.link.send(remove(`/t/k${key}/${name}`));
+  await bare.close();
 }
 
 /** So that the containers of the keys are there. */
@@ -142,6 +151,22 @@ describe("a reply that is lost", () => {
     );
     expect([await nodesOf("undone1"), await nodesOf("undone2")]).toEqual([1, 1]);
     expect(await store.attempt({ ...one, seq: 2 }, io)).toEqual({ ended: true });
+  });
+
+  it("is undone when one of several places was taken away meanwhile: all keys or none (P9)", async () => {
+    const proxy = await world.proxy();
+    const store = await world.through(proxy);
+    const keys = ["partly1", "partly2"];
+    await takeAndLeave(store, keys);
+    const one = request(keys);
+    proxy.swallow("replies");
+    const lost = store.attempt(one, io).catch((error: unknown) => error);
+    await until("the places", async () => (await nodesOf("partly1")) + (await nodesOf("partly2")) === 4);
+    await removePlaces("partly1");
+    proxy.heal();
+    await lost;
+    expect(await store.attempt({ ...one, seq: 2 }, io)).toEqual({ ended: true });
+    expect([await nodesOf("partly1"), await nodesOf("partly2")]).toEqual([1, 1]);
   });
 
   it("makes one place, although a second attempt begins while the first still looks for what was made", async () => {

@@ -4,8 +4,10 @@ import { createServer, type Server } from "node:tls";
 import { connect, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fourLetters, startEnsemble } from "../../scripts/servers/zookeeper.ts";
 import { UnsafeStoreError } from "../../src/core/errors.ts";
 import { createLocks } from "../../src/index.ts";
+import { losesNodes } from "../../src/stores/zookeeper/check.ts";
 import { zookeeper } from "../../src/stores/zookeeper/index.ts";
 import { create, Flags, getChildren, OPEN_ACL, remove } from "../../src/stores/zookeeper/wire/ops.ts";
 import { bareSession } from "../servers/zookeeper-tree.ts";
@@ -78,6 +80,21 @@ describe("check", () => {
     expect((await long.check(io)).map(({ id }) => id)).toContain("session-timeout");
     expect(long.guarantees.freeAfterCrashMs).toBe(90_000);
   });
+
+  it("names the members of an ensemble that are too old, and nobody who is alone", async () => {
+    const ensemble = await startEnsemble(3);
+    const locks = createLocks(`${ensemble.url}?sessionTimeout=2s`);
+    try {
+      const [version = ""] = /[\d.]+/.exec(await fourLetters(ensemble.members[0]?.port ?? 0, "srvr")) ?? [];
+      const old = (await locks.check()).filter(({ id }) => id === "old-zookeeper");
+      const named = ensemble.members.filter(({ port }) => old[0]?.what.includes(`${port} (${version})`));
+      expect(old.map(({ level }) => level)).toEqual(losesNodes(version) ? ["warning"] : []);
+      expect(named.length).toBe(losesNodes(version) ? 3 : 0);
+    } finally {
+      await locks.close();
+      await ensemble.stop();
+    }
+  }, 120_000);
 
   it("says what it cannot know where the server does not answer to such questions", async () => {
     const proxy = await world.proxy(/^(srvr|conf)/);

@@ -28,7 +28,9 @@ const KNOWN: Readonly<Record<number, Known>> = {
     say: "this user may not do that: it needs SELECT, INSERT, UPDATE, DELETE on the tables holdfast_%",
     retryable: false,
   },
-  1146: { say: "a table of holdfast is gone: open the store again to have it created" },
+  1146: {
+    say: "a table of holdfast is gone, and with it who held what: it is made again with the next call",
+  },
   1203: { say: "this user has no connection left (max_user_connections)" },
   1205: {
     say: "a row stayed locked for too long: something holds a transaction open on the tables of holdfast",

@@ -56,13 +56,16 @@ export class Fleet {
     return this.#port.hosts.length > 1;
   }
 
-  /** The primary, claimed if there is none, and a connection to it; rejects when there is none to be had at the moment. */
-  async find(): Promise<{ readonly primary: Primary; readonly connection: SqlConnection }> {
+  /**
+   * The primary, claimed if there is none, and a connection to it; rejects when there is none to be had at the moment. `remake`:
+   * a table was found to be gone.
+   */
+  async find(remake: boolean): Promise<{ readonly primary: Primary; readonly connection: SqlConnection }> {
     const asked: Asked[] = [];
     const failed: Failed[] = [];
     await Promise.all(
       this.#port.hosts.map((host) =>
-        this.#ask(host).then(
+        this.#ask(host, remake).then(
           (answer) => asked.push(answer),
           (error: unknown) => failed.push({ host, error }),
         ),
@@ -101,11 +104,12 @@ export class Fleet {
     this.#port.close();
   }
 
-  async #ask(host: Address): Promise<Asked> {
+  async #ask(host: Address, remake: boolean): Promise<Asked> {
     const connection = await openPlain(this.#port, host);
     try {
       const facts = await readFacts(connection);
       refuseOld(facts);
+      if (remake && !facts.readOnly) await ensureSchema(connection, tableSchema);
       // A server that cannot be written to has what was replicated to it, or nothing.
       const known =
         (await readClaims(connection)) ?? (facts.readOnly ? null : await this.#create(connection));

@@ -36,11 +36,23 @@ export async function openRows(login: Login, env: StoreEnv): Promise<OpenStore> 
     const facts = await readFacts(connection);
     refuseForRows(facts);
     await ensureSchema(connection, rowSchema);
-    const link = new Link(() => openPlain(port, host), connection);
-    return new RowOpenStore({ link, facts, port, connect }, env);
+    const plain = (): Promise<SqlConnection> => openPlain(port, host);
+    const remakeTables = (): Promise<void> => remakeRows(plain);
+    const link = new Link(plain, connection);
+    return new RowOpenStore({ link, facts, port, connect, remakeTables }, env);
   } catch (error) {
     connection?.destroy();
     throw mysqlError(error, "be opened");
+  }
+}
+
+/** A table was found to be gone. */
+async function remakeRows(plain: () => Promise<SqlConnection>): Promise<void> {
+  const connection = await plain();
+  try {
+    await ensureSchema(connection, rowSchema);
+  } finally {
+    connection.destroy();
   }
 }
 

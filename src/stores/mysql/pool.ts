@@ -5,7 +5,7 @@
 import { setMaxListeners } from "node:events";
 import type { System } from "../../core/system.ts";
 import type { Patience } from "../shared/table.ts";
-import { codeOf, READ_ONLY } from "./errors.ts";
+import { codeOf, NO_SUCH_TABLE, READ_ONLY } from "./errors.ts";
 import type { Fleet, Primary } from "./fleet.ts";
 import type { Answer, SqlConnection, Value } from "./port.ts";
 
@@ -29,6 +29,8 @@ export class Pool {
   #open = 0;
   #queue: (() => void)[] = [];
   #closed = false;
+  /** A table was gone: all are made again with the next search. */
+  #incomplete = false;
   /** Connections of an earlier round are not used again. */
   #round = 0;
   readonly #rounds = new WeakMap<SqlConnection, number>();
@@ -46,7 +48,8 @@ export class Pool {
     if (this.#closed) return Promise.reject(new Error("the pool is closed"));
     if (this.#primary !== null) return this.#primary;
     const round = this.#round;
-    const finding = this.#fleet.find().then(({ primary, connection }) => {
+    const finding = this.#fleet.find(this.#incomplete).then(({ primary, connection }) => {
+      this.#incomplete = false;
       this.#rounds.set(connection, round);
       this.#open += 1;
       this.#heardMs = this.#system.monoMs();
@@ -89,7 +92,9 @@ export class Pool {
     } catch (error) {
       if (connection.alive) this.#heardMs = this.#system.monoMs();
       const code = codeOf(error);
-      const left = READ_ONLY.includes(code) || LEAVING.includes(code);
+      const gone = code === NO_SUCH_TABLE;
+      if (gone) this.#incomplete = true;
+      const left = gone || READ_ONLY.includes(code) || LEAVING.includes(code);
       // What becomes of connections that were given up says nothing about the server that is asked now.
       if (this.#isPresent(connection) && (left || (!connection.alive && this.#fleet.several))) this.forget();
       throw error;

@@ -25,7 +25,7 @@ import type {
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { Bell, KEEP, ring, takeDown } from "./bell.ts";
-import { closedError, mysqlError } from "./errors.ts";
+import { closedError, codeOf, mysqlError, NO_SUCH_TABLE } from "./errors.ts";
 import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
 import type { Link, Patience } from "./link.ts";
 import { RowNotes } from "./row-notes.ts";
@@ -45,6 +45,7 @@ export interface RowParts {
   readonly facts: ServerFacts;
   readonly port: MysqlPort;
   readonly connect: () => Promise<SqlConnection>;
+  readonly remakeTables: () => Promise<void>;
 }
 
 export class RowOpenStore implements OpenStore<null> {
@@ -52,6 +53,7 @@ export class RowOpenStore implements OpenStore<null> {
   readonly #link: Link;
   readonly #port: MysqlPort;
   readonly #facts: ServerFacts;
+  readonly #remakeTables: () => Promise<void>;
   readonly #notes: RowNotes;
   readonly #turns: RowTurns;
   readonly #bell: Bell;
@@ -64,11 +66,12 @@ export class RowOpenStore implements OpenStore<null> {
   readonly #wakes = new Map<string, () => void>();
   #closed = false;
 
-  constructor({ link, facts, port, connect }: RowParts, env: StoreEnv) {
+  constructor({ link, facts, port, connect, remakeTables }: RowParts, env: StoreEnv) {
     const { namespace, system } = env;
     this.#link = link;
     this.#port = port;
     this.#facts = facts;
+    this.#remakeTables = remakeTables;
     this.#system = system;
     const proc = system.randomId().slice(0, PROC_LENGTH);
     this.#proc = proc;
@@ -285,6 +288,7 @@ export class RowOpenStore implements OpenStore<null> {
     try {
       return await work();
     } catch (error) {
+      if (codeOf(error) === NO_SUCH_TABLE) await this.#remakeTables().catch(() => {});
       throw mysqlError(error, doing, key);
     }
   }

@@ -70,13 +70,7 @@ export class Attempts {
       return claim.granted ? this.#over(request) : this.#first(link, request);
     }
     if (claim.places.length > 0) return this.#again(link, claim, request);
-    return this.#made(
-      link,
-      claim,
-      request,
-      async () =>
-        (await this.#places.findAll(link, claim, request)) ?? (await this.#places.make(link, claim, request)),
-    );
+    return this.#made(link, claim, request, () => this.#places.findOrMake(link, claim, request));
   }
 
   async #first(link: Link, request: Request): Promise<Answer> {
@@ -96,8 +90,9 @@ export class Attempts {
   ): Promise<Answer> {
     const atMs = this.#desk.system.monoMs();
     const lists = await make();
+    if (lists === null) return this.#over(request, claim);
     claim.confirmed = { seq: request.seq, atMs };
-    return lists === null ? ENDED : this.#judge(link, claim, request, lists);
+    return this.#judge(link, claim, request, lists);
   }
 
   /** Says no only of what it saw behind a barrier: a release that was acknowledged before must not be missed. */

@@ -11,6 +11,8 @@ import type { Address } from "./wire/connection.ts";
 
 const ANSWER_MS = 1_000;
 const LARGEST_ANSWER = 65_536;
+/** The first release in which a server that catches up with its leader loses nothing that is known of. */
+const MENDED = [3, 9, 4] as const;
 /** A window of three fifths leaves room for so many ticks of a session. */
 const TICKS_PER_SESSION = 4;
 
@@ -31,6 +33,7 @@ export async function findings(
     ...negotiated(settings.sessionMs, timeoutMs),
     ...openToAll(settings),
     ...mode(srvr),
+    ...oldServers(settings.servers, others),
     ...(srvr === "" ? [] : silent.flatMap((one) => unreachable(one))),
     ...outOfService(settings.servers, others),
     ...ticks(conf, timeoutMs),
@@ -86,6 +89,32 @@ function mode(srvr: string): Finding[] {
       fix: "run three servers or more",
     },
   ];
+}
+
+/** Members of an ensemble only: what is lost is lost on the way from one server to another. */
+function oldServers(servers: readonly Address[], said: readonly string[]): Finding[] {
+  const old = servers.flatMap(({ host, port }, at) => {
+    const [, version = ""] = /^Zookeeper version: ([\d.]+)/m.exec(said[at] ?? "") ?? [];
+    const member = /^Mode: (leader|follower|observer)$/m.test(said[at] ?? "");
+    return member && losesNodes(version) ? `${host}:${port} (${version})` : [];
+  });
+  if (old.length === 0) return [];
+  return [
+    {
+      id: "old-zookeeper",
+      level: "warning",
+      what: `these servers are older than ${MENDED.join(".")}: ${old.join(", ")}`,
+      why: "one that loses its leader, or is killed while it catches up, may go on with nodes that the others have deleted, or without some that they have (ZOOKEEPER-4712, 4785, 4925): who is connected to it then waits for a key that is free, or gets one that is held, and only the fence tells",
+      fix: `update to ${MENDED.join(".")} or later, and let the resource check the fence; a server in doubt is emptied and started again`,
+    },
+  ];
+}
+
+export function losesNodes(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  const [first, second, third] = MENDED;
+  if (major !== first) return major < first;
+  return minor === second ? patch < third : minor < second;
 }
 
 /** Whether it may answer to words or not: a server that is there says something. */

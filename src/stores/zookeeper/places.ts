@@ -69,15 +69,17 @@ export class Places {
     return [await names];
   }
 
-  async #makeAll(link: Link, claim: Claim, request: Request): Promise<string[][]> {
+  async #makeAll(link: Link, claim: Claim, request: Request): Promise<string[][] | null> {
     const containers = request.keys.map((key) => this.#desk.paths.key(key));
     const ops = containers.map((container) => createPath(this.#wish(request, claim, container)));
     const paths = valuesOf(await link.send(multi(ops))) as string[];
-    const asked = paths.map((path) => link.send(exists(path)));
+    const asked = paths.map((path) => orElse(link.send(exists(path)), null));
     const names = quietly(Promise.all(containers.map((container) => link.send(getChildren(container)))));
     const stats = await Promise.all(asked);
-    claim.places = paths.map((path, at) => this.#place(request, at, path, stats[at] as Stat));
-    return await names;
+    claim.places = stats.flatMap((stat, at) =>
+      stat === null ? [] : this.#place(request, at, paths[at] as string, stat),
+    );
+    return (await this.#whole(link, claim, request)) ? names : null;
   }
 
   #wish(request: Request, claim: Claim, container: string): CreateWish {
@@ -92,12 +94,20 @@ export class Places {
     return { key, path, entry, czxid, version, record: newRecord(request) };
   }
 
-  /** Places of this id and this session, if they were made after all. */
-  async findAll(link: Link, claim: Claim, request: Request): Promise<string[][] | null> {
+  /** The names of the line, with the places that were made after all or are made now, or null when the request has ended. */
+  async findOrMake(link: Link, claim: Claim, request: Request): Promise<string[][] | null> {
     const places = await this.find(link, claim, request.keys);
-    if (places.length < request.keys.length) return null;
+    if (places.length === 0) return this.make(link, claim, request);
     claim.places = places;
-    return await this.#desk.lists(link, request.keys);
+    return (await this.#whole(link, claim, request)) ? this.#desk.lists(link, request.keys) : null;
+  }
+
+  /** All keys or none (P9): where somebody has taken one of the places away, the request is over and the others go too. */
+  async #whole(link: Link, claim: Claim, request: Request): Promise<boolean> {
+    if (claim.places.length === request.keys.length) return true;
+    this.#desk.end(request.id);
+    await this.#desk.leave(link, claim);
+    return false;
   }
 
   async find(link: Link, claim: Claim, keys: readonly string[]): Promise<Place[]> {
