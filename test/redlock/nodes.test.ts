@@ -28,6 +28,11 @@ async function until(what: string, look: () => Promise<boolean>, ms = 20_000): P
   }
 }
 
+/** A node that has lost what it knew of a key. */
+async function forget(at: number, namespace: string, key: string): Promise<void> {
+  expect(await masters.ask(at, "DEL", `${namespace}:{${key}}`)).toBe(1);
+}
+
 async function cycles(locks: Locks, count: number): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < count; i += 1) {
@@ -53,6 +58,20 @@ describe("frozen nodes", () => {
     expect(one).toBeLessThan(12 * healthy);
     expect(two).toBeLessThan(12 * healthy);
   });
+
+  it.each(["revoke", "release"])(
+    "one that has the record does not make a %s say that nothing was there (P5, P6)",
+    async (how) => {
+      const namespace = world.name();
+      const locks = world.locks({ namespace }, { nodeTimeout: "200ms" });
+      const lease = await locks.acquire("had-by-three");
+      for (const at of [0, 1]) await forget(at, namespace, "had-by-three");
+      masters.freeze(4);
+      const { key, fence } = lease;
+      const done = how === "release" ? lease.release() : locks.revoke(key, { fence, reason: "a test" });
+      expect(await done).toBe(true);
+    },
+  );
 
   it("are asked again for a list as soon as they go on, although all were silent the last time", async () => {
     const locks = world.locks({ namespace: world.name() }, { nodeTimeout: "200ms" });

@@ -37,7 +37,7 @@ import type { Vote } from "./quorum.ts";
 import { renewed } from "./renewals.ts";
 import type { ScriptName } from "./scripts.generated.ts";
 import { Standings } from "./standings.ts";
-import { tally } from "./tally.ts";
+import { type Question, tally } from "./tally.ts";
 import { lockInfo } from "./views.ts";
 import { type Look, readLook, readOut } from "./words.ts";
 
@@ -155,7 +155,8 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   async note(request: Request, _cookie: Cookie, note: Note, io: Io): Promise<void> {
     const key = this.#key(request);
-    await this.#tally("note", key, [request.id, note?.waitingFor ?? ""], "note", io);
+    const args = [request.id, note?.waitingFor ?? ""];
+    await this.#tally("note", key, args, { doing: "note", words: ["1", "0"] }, io);
   }
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
@@ -181,7 +182,8 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
     const { reason, fence, force } = options;
     const args = [reason, fence === undefined ? "" : String(fence), force ? "1" : "0"];
-    return (await this.#tally("revoke", key, args, "revocation", io)) as RevokeAnswer;
+    const words: readonly RevokeAnswer[] = ["revoked", "other-fence", "free"];
+    return this.#tally("revoke", key, args, { doing: "revocation", words }, io);
   }
 
   async check(io: Io): Promise<readonly Finding[]> {
@@ -201,22 +203,22 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   /** Ends the id on all nodes that may have heard of it, whatever they answered. */
   async #end(request: Request, used: string, doing: string, io: Io): Promise<boolean> {
     const key = this.#key(request);
-    return (await tally(this.fleet, doing, key, io, this.#polling.ending(request, used, io))) === "1";
+    const ask = this.#polling.ending(request, used, io);
+    return (await tally(this.fleet, { doing, key, words: ["1", "0"], ask }, io)) === "1";
   }
 
-  async #tally(
+  async #tally<W extends string>(
     name: "note" | "revoke",
     key: string,
     args: readonly string[],
-    doing: string,
+    question: Pick<Question<W>, "doing" | "words">,
     io: Io,
-  ): Promise<string> {
+  ): Promise<W> {
     if (this.#closed) throw closedError(key);
     const record = [this.#names.record(key)];
     const words = [...this.#head, ...args];
-    return tally(this.fleet, doing, key, io, async (node) =>
-      textOf(await node.script(name, record, words, io)),
-    );
+    const ask = async (node: Node): Promise<string> => textOf(await node.script(name, record, words, io));
+    return tally(this.fleet, { ...question, key, ask }, io);
   }
 
   async #look(keys: readonly string[], io: Io): Promise<readonly Vote<Look>[]> {

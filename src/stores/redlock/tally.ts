@@ -1,23 +1,30 @@
 // A word from all nodes, where nothing but the word counts: decided when a majority says the same, or when a majority has spoken and
-// nobody else will; then the word that most of them said.
+// nobody else will. Then the strongest word counts: what a few nodes did was done, and that others had nothing to do it to does not deny
+// it, for they may be those that were never asked to vote for the lease, or the ones that have forgotten it.
 
 import type { Io } from "../../core/store.ts";
 import { quorumError } from "./errors.ts";
-import type { Fleet } from "./fleet.ts";
+import { count, type Fleet, pending } from "./fleet.ts";
 import type { Node } from "./node.ts";
 import type { Vote } from "./quorum.ts";
 
-/** `doing` completes "no majority for the". */
-export async function tally(
+export interface Question<W extends string> {
+  /** Completes "no majority for the". */
+  readonly doing: string;
+  readonly key: string;
+  /** What a node may say, the strongest first. */
+  readonly words: readonly W[];
+  ask(node: Node): Promise<string>;
+}
+
+export async function tally<W extends string>(
   fleet: Fleet,
-  doing: string,
-  key: string,
+  { doing, key, words, ask }: Question<W>,
   io: Io,
-  ask: (node: Node) => Promise<string>,
-): Promise<string> {
+): Promise<W> {
   const { majority } = fleet;
-  const { decision, votes } = await fleet.ask<string, string>(
-    { ask, decide: (now) => wordOf(now, majority) },
+  const { decision, votes } = await fleet.ask<string, W>(
+    { ask, decide: (now) => wordOf(now, words, majority) },
     io,
   );
   if (decision !== null) return decision;
@@ -25,17 +32,15 @@ export async function tally(
   throw quorumError(doing, key, reasons, majority);
 }
 
-function wordOf(votes: readonly Vote<string>[], majority: number): string | null {
-  const counts = new Map<string, number>();
-  let [spoke, open] = [0, false];
-  for (const vote of votes) {
-    if (vote.state === "pending") open = true;
-    if (vote.state !== "answered") continue;
-    spoke += 1;
-    const found = (counts.get(vote.answer) ?? 0) + 1;
-    if (found >= majority) return vote.answer;
-    counts.set(vote.answer, found);
-  }
-  if (open || spoke < majority) return null;
-  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+function wordOf<W extends string>(
+  votes: readonly Vote<string>[],
+  words: readonly W[],
+  majority: number,
+): W | null {
+  const said = words.map((word) => count(votes, (answer) => answer === word));
+  const most = said.findIndex((times) => times >= majority);
+  if (most !== -1) return words[most] as W;
+  const spoke = said.reduce((sum, times) => sum + times, 0);
+  if (pending(votes) > 0 || spoke < majority) return null;
+  return words[said.findIndex((times) => times > 0)] as W;
 }
