@@ -29,5 +29,5 @@ describe("holdfast run", () => {
     }
     console.log(`bare node ${Math.round(bareMs)} ms, holdfast run ${Math.round(runMs)} ms`);
     expect(runMs - bareMs).toBeLessThan(MOST_MS);
-  });
+  }, 120_000);
 });

@@ -14,7 +14,7 @@ export interface Question<W extends string> {
   readonly key: string;
   /** What a node may say, the strongest first. */
   readonly words: readonly W[];
-  ask(node: Node): Promise<string>;
+  readonly ask: (node: Node) => Promise<string>;
 }
 
 export async function tally<W extends string>(
