@@ -8,15 +8,17 @@
 //    see whether what stood in our way still does.
 // 5. A place from before, and something has left: read the line. If it is our turn the grant counts from the last send that
 //    the leader has answered for; only if that is long ago it is asked again first.
-// 6. Not our turn: watch what stands in the way. If that is gone by then, go on at 5.
+// 6. Not our turn: watch what stands in the way. If that is gone by then, go on at 5. What stands there for long is asked of the leader
+//    now and then: a server that shows what the leader does not have is left.
 
 import type { AttemptAnswer, Io, Request } from "../../core/store.ts";
 import type { Claim, Place } from "./claims.ts";
 import { type Desk, orElse, quietly } from "./desk.ts";
 import { POLL_MS } from "./guarantees.ts";
 import type { Kept } from "./kept.ts";
-import { before, fits, type Line, otherLimit, readLine, toWatch } from "./line.ts";
+import { before, fits, type Line, otherLimit, toWatch } from "./line.ts";
 import type { Looks } from "./looks.ts";
+import { Misled, misled } from "./misled.ts";
 import type { Entry } from "./names.ts";
 import type { Places } from "./places.ts";
 import type { Link } from "./port.ts";
@@ -37,6 +39,12 @@ const OLD_SHARE = 0.25;
 /** Core remembers eight sends. */
 const OLD_SENDS = 6;
 
+/** A write that changes nothing, and whether the leader had all of these paths when it came to it. */
+interface Barrier {
+  readonly paths: readonly string[];
+  readonly asked: Promise<boolean>;
+}
+
 export class Attempts {
   readonly #desk: Desk;
   readonly #kept: Kept;
@@ -54,7 +62,13 @@ export class Attempts {
   }
 
   attempt(request: Request, io: Io): Promise<Answer> {
-    return this.#underWay.run(request.id, () => this.#attempt(request, io));
+    return this.#underWay.run(request.id, () =>
+      this.#attempt(request, io).catch((error: unknown) => {
+        if (!(error instanceof Misled)) throw error;
+        // Once more, at the next server.
+        return this.#attempt(request, io);
+      }),
+    );
   }
 
   async #attempt(request: Request, io: Io): Promise<Answer> {
@@ -75,7 +89,7 @@ export class Attempts {
 
   async #first(link: Link, request: Request): Promise<Answer> {
     // Who will not wait need not disturb the line: it looks first.
-    const refused = request.queue ? null : await this.#peek(link, request, this.#desk.sync(link));
+    const refused = request.queue ? null : await this.#peek(link, request);
     if (refused !== null) return refused;
     const claim = this.#desk.claims.begin(request.id, link.sessionId);
     return this.#made(link, claim, request, () => this.#places.make(link, claim, request));
@@ -96,15 +110,11 @@ export class Attempts {
   }
 
   /** Says no only of what it saw behind a barrier: a release that was acknowledged before must not be missed. */
-  async #peek(
-    link: Link,
-    request: Request,
-    asked: Promise<unknown>,
-    behindBarrier = false,
-  ): Promise<Answer | null> {
+  async #peek(link: Link, request: Request, barrier?: Barrier): Promise<Answer | null> {
+    const asked = barrier?.asked ?? this.#desk.sync(link).then(() => true);
     const lists = await this.#desk.lists(link, request.keys);
-    await asked;
-    const { lines } = await this.#swept(link, request, lists);
+    const there = await asked;
+    const { lines } = await this.#kept.swept(link, request.keys, lists);
     const own: Entry = { ...request, keys: request.keys.length, name: "", session: "", seq: 0, kept: false };
     for (const [at, { entries }] of lines.entries()) {
       const limit = otherLimit(entries, own);
@@ -112,9 +122,13 @@ export class Attempts {
     }
     const blocked = lines.findIndex(({ entries }) => !fits(entries, own));
     if (blocked === -1) return null;
-    if (!behindBarrier) return this.#peek(link, request, this.#desk.barrier(link), true);
+    const [key, line] = [request.keys[blocked] as string, lines[blocked] as Line];
+    const inTheWay = toWatch(line.entries, own).map(({ name }) => `${this.#desk.paths.key(key)}/${name}`);
+    if (barrier === undefined)
+      return this.#peek(link, request, { paths: inTheWay, asked: this.#desk.barrier(link, inTheWay) });
+    if (!there && barrier.paths.every((path) => inTheWay.includes(path))) throw misled(link);
     this.#desk.end(request.id);
-    const holders = await this.#looks.holding(link, request.keys[blocked] as string, lines[blocked] as Line);
+    const holders = await this.#looks.holding(link, key, line);
     return { busy: { holders: holders.map(({ row }) => this.#looks.info(row)), againMs: POLL_MS } };
   }
 
@@ -156,15 +170,19 @@ export class Attempts {
   /** Busy, if all that stood in our way still does: a heartbeat costs the same however long the line is. */
   async #glance(link: Link, claim: Claim, request: Request): Promise<Answer | null> {
     const atMs = this.#desk.system.monoMs();
-    const synced = this.#desk.sync(link);
+    // By then a place that nobody keeps alive is gone.
+    const doubted = atMs - claim.vouchedAtMs >= this.#desk.port.timeoutMs;
+    const vouched = doubted ? this.#desk.barrier(link, claim.watching) : this.#desk.sync(link);
     const known = atMs - claim.lookedAtMs < JUST_LOOKED_MS;
     const [there, holders] = await Promise.all([
       Promise.all(claim.watching.map((path) => orElse(link.send(exists(path)), null))),
       known ? claim.holders : this.#refreshed(link, claim),
     ]);
-    await synced;
+    const agreed = (await vouched) !== false;
     claim.confirmed = { seq: request.seq, atMs };
+    if (doubted) claim.vouchedAtMs = atMs;
     if (claim.stirred || there.includes(null) || holders === null) return null;
+    if (!agreed) throw misled(link);
     if (holders.some(({ row }) => row.entry.kept)) return null;
     claim.holders = holders;
     return this.#busy(claim, POLL_MS);
@@ -186,7 +204,7 @@ export class Attempts {
   async #judge(link: Link, claim: Claim, request: Request, lists: string[][]): Promise<Answer> {
     let names = lists;
     for (let look = 1; ; look += 1) {
-      const { lines, keptMs } = await this.#swept(link, request, names);
+      const { lines, keptMs } = await this.#kept.swept(link, request.keys, names);
       const ahead = claim.places.map(({ entry }, at) => before(lines[at] as Line, entry.name));
       if (ahead.includes(null)) return this.#over(request, claim);
       const places = claim.places.map((place, at) => ({ place, ahead: ahead[at] as readonly Entry[] }));
@@ -257,6 +275,7 @@ export class Attempts {
     );
     claim.stirred = false;
     const fresh = paths.filter((path) => !claim.watching.includes(path));
+    if (fresh.length > 0) claim.vouchedAtMs = this.#desk.system.monoMs();
     this.#desk.claims.watch(claim, paths);
     const there = await Promise.all(
       fresh.map((path) => {
@@ -265,24 +284,6 @@ export class Attempts {
       }),
     );
     return !there.includes(null) && !claim.stirred;
-  }
-
-  /** The lines without what was kept long enough, and how long what is kept stands in the way at the least. */
-  async #swept(
-    link: Link,
-    request: Request,
-    lists: readonly string[][],
-  ): Promise<{ readonly lines: readonly Line[]; readonly keptMs: number }> {
-    let keptMs = Number.POSITIVE_INFINITY;
-    const lines = request.keys.map((key, at) => readLine(lists[at] ?? [], key));
-    if (!lines.some(({ entries }) => entries.some(({ kept }) => kept))) return { lines, keptMs };
-    const swept = request.keys.map(async (key, at) => {
-      const line = await this.#kept.withoutOld(link, key, lines[at] as Line);
-      for (const entry of line.entries)
-        if (entry.kept) keptMs = Math.min(keptMs, await this.#kept.leftMs(link, key, entry));
-      return line;
-    });
-    return { lines: await Promise.all(swept), keptMs: Math.max(keptMs, 1) };
   }
 
   #over(request: Request, claim?: Claim): Answer {

@@ -29,6 +29,8 @@ export class Claim {
   kept = false;
   /** Paths whose end may make it our turn. */
   watching: readonly string[] = [];
+  /** When the leader last had them all, or they were first watched. Monotonic ms. */
+  vouchedAtMs = 0;
   /** One of them has ended. */
   stirred = false;
   /** The send that the leader last answered for, and when it left. A grant counts from it. */

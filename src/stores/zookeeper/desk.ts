@@ -59,9 +59,14 @@ export class Desk {
     return quietly(link.send(sync(this.paths.root)));
   }
 
-  /** A write that changes nothing: what is read behind it is never older than now, at the leader neither. */
-  barrier(link: Link): Promise<unknown> {
-    return quietly(link.send(multi([check("/")])));
+  /**
+   * A write that changes nothing: what is read behind it is never older than now, at the leader neither. False when the leader does not
+   * have one of these nodes: then a server that still shows all of them behind it has lost something.
+   */
+  barrier(link: Link, paths: readonly string[]): Promise<boolean> {
+    const asked = link.send(multi(paths.map((path) => check(path))));
+    const missing = (result: MultiResult): boolean => "error" in result && result.error === Code.noNode;
+    return quietly(asked.then((results) => !results.some(missing)));
   }
 
   /** The names below the containers of keys; a key without one has none. */

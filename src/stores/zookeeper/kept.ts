@@ -5,7 +5,7 @@
 import type { Request } from "../../core/store.ts";
 import type { Claim } from "./claims.ts";
 import { type Desk, orElse, valuesOf } from "./desk.ts";
-import { type Line } from "./line.ts";
+import { type Line, readLine } from "./line.ts";
 import { type Entry, keptName, sessionName } from "./names.ts";
 import type { Link } from "./port.ts";
 import { fenceOf, readRecord, writeRecord } from "./record.ts";
@@ -89,5 +89,23 @@ export class Kept {
     if (this.#untilMs.size >= REMEMBERED) this.#untilMs.clear();
     this.#untilMs.set(name, untilMs);
     return untilMs;
+  }
+
+  /** The lines without what was kept long enough, and how long what is kept stands in the way at the least. */
+  async swept(
+    link: Link,
+    keys: readonly string[],
+    lists: readonly string[][],
+  ): Promise<{ readonly lines: readonly Line[]; readonly keptMs: number }> {
+    let keptMs = Number.POSITIVE_INFINITY;
+    const lines = keys.map((key, at) => readLine(lists[at] ?? [], key));
+    if (!lines.some(({ entries }) => entries.some(({ kept }) => kept))) return { lines, keptMs };
+    const swept = keys.map(async (key, at) => {
+      const line = await this.withoutOld(link, key, lines[at] as Line);
+      for (const entry of line.entries)
+        if (entry.kept) keptMs = Math.min(keptMs, await this.leftMs(link, key, entry));
+      return line;
+    });
+    return { lines: await Promise.all(swept), keptMs: Math.max(keptMs, 1) };
   }
 }

@@ -9,6 +9,8 @@ export interface Link {
   readonly address: { readonly host: string; readonly port: number };
   /** Rejects with a ServerError where the server said no, with a ConnectionLost where nobody knows. */
   send<T>(op: Op<T>): Promise<T>;
+  /** Ends this connection; the session goes on at the next server. */
+  leave(why: ConnectionLost): void;
 }
 
 export interface ZooKeeperPort {

@@ -31,6 +31,8 @@ export interface Link {
   readonly sessionId: bigint;
   readonly address: Address;
   send<T>(op: Op<T>): Promise<T>;
+  /** Ends this connection; the session goes on at the next server. */
+  leave(why: ConnectionLost): void;
 }
 
 /**
@@ -211,11 +213,19 @@ export class Session {
       throw error;
     }
     if (!connection.open) throw new ConnectionLost("the server hung up");
-    this.#link = { connection, sessionId: welcome.id, address, send: (op) => connection.send(op) };
+    const send = <T>(op: Op<T>): Promise<T> => connection.send(op);
+    const leave = (why: ConnectionLost): void => this.#leave(connection, why);
+    this.#link = { connection, sessionId: welcome.id, address, send, leave };
     this.#failure = null;
     this.#begun = true;
     if (fresh) this.#listener.begun();
     for (const waiter of [...this.#waiting]) waiter.resolve(this.#link);
+  }
+
+  #leave(connection: Connection, why: ConnectionLost): void {
+    // At once: whoever asks for a link now gets the next one.
+    if (this.#link?.connection === connection) this.#link = null;
+    connection.destroy(why);
   }
 
   #watchAgain(connection: Connection): void {
