@@ -53,6 +53,25 @@ describe("a session", () => {
     expect(await fencesOf(store, { ...one, seq: 2 })).toEqual(fences);
   });
 
+  it("that breaks under a look tells whoever looked, and nobody else (P17)", async () => {
+    const proxy = await world.proxy();
+    const store = await world.through(proxy);
+    const unheard: unknown[] = [];
+    const hear = (reason: unknown): void => void unheard.push(reason);
+    process.on("unhandledRejection", hear);
+    try {
+      proxy.cut("replies");
+      const looking = store.attempt(request("looked at", { queue: false }), io);
+      proxy.drop();
+      await expect(looking).rejects.toThrow();
+      await nodeSystem.yield();
+      expect(unheard).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", hear);
+      proxy.heal();
+    }
+  });
+
   it("leaves a server that hangs within its read timeout and goes on at another, with what it holds", async () => {
     const proxies = [await world.proxy(), await world.proxy()];
     const store = await world.through(...proxies);

@@ -111,7 +111,7 @@ export class Attempts {
 
   /** Says no only of what it saw behind a barrier: a release that was acknowledged before must not be missed. */
   async #peek(link: Link, request: Request, barrier?: Barrier): Promise<Answer | null> {
-    const asked = barrier?.asked ?? this.#desk.sync(link).then(() => true);
+    const asked = barrier?.asked ?? this.#desk.sync(link);
     const lists = await this.#desk.lists(link, request.keys);
     const there = await asked;
     const { lines } = await this.#kept.swept(link, request.keys, lists);
@@ -178,7 +178,7 @@ export class Attempts {
       Promise.all(claim.watching.map((path) => orElse(link.send(exists(path)), null))),
       known ? claim.holders : this.#refreshed(link, claim),
     ]);
-    const agreed = (await vouched) !== false;
+    const agreed = await vouched;
     claim.confirmed = { seq: request.seq, atMs };
     if (doubted) claim.vouchedAtMs = atMs;
     if (claim.stirred || there.includes(null) || holders === null) return null;

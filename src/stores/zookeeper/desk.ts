@@ -55,8 +55,8 @@ export class Desk {
    * The session was alive at the leader, and what is read on this link afterwards is not older than now. In one case it can be
    * older by a moment: who is connected to the leader itself does not wait for what others have asked it.
    */
-  sync(link: Link): Promise<unknown> {
-    return quietly(link.send(sync(this.paths.root)));
+  sync(link: Link): Promise<true> {
+    return quietly(link.send(sync(this.paths.root)).then(() => true as const));
   }
 
   /**
