@@ -11,6 +11,8 @@ import type { HotKeyResult } from "./workers/hot-key.ts";
 
 const RUNS = Number(process.env["BENCH_RUNS"] ?? 3);
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 2);
+/** Batches until what is called often has been compiled. */
+const WARM_UP = 10;
 const ALONE: readonly Library[] = ["bare", "holdfast", ...PEERS];
 
 export async function run(): Promise<object> {
@@ -57,7 +59,7 @@ async function cycle(one: Contender, key: string): Promise<void> {
 function sequential(url: string): Promise<object> {
   return withAll(ALONE, url, async (all) => {
     const samples = new Map([...all.keys()].map((name) => [name, [] as number[]]));
-    for (let batch = -2; batch < 30; batch += 1) {
+    for (let batch = -WARM_UP; batch < 30; batch += 1) {
       for (const [name, one] of all) {
         for (let i = 0; i < 40; i += 1) {
           const start = process.hrtime.bigint();

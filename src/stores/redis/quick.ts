@@ -2,7 +2,7 @@
 // of what a lock costs is the call, not the lock. The script leaves alone whatever is not that simple; see scripts/quick.lua.
 
 import type { Io, Request } from "../../core/store.ts";
-import { listOf, type Patience, type RedisPort, runScript, textOf } from "./port.ts";
+import { listOf, type RedisPort, type Reply, runScript, textOf } from "./port.ts";
 import { scripts } from "./scripts.generated.ts";
 
 /** More would keep the server from other work for too long. */
@@ -15,7 +15,7 @@ const ID_LENGTH = 32;
 interface Job {
   readonly name: string;
   readonly item: string;
-  readonly io: Patience;
+  readonly io: Io;
   resolve(answer: string): void;
   reject(error: unknown): void;
 }
@@ -24,6 +24,10 @@ export class Quick {
   readonly #port: RedisPort;
   readonly #proc: string;
   #jobs: Job[] = [];
+  /** Batches that are with the server. */
+  #away = 0;
+  /** Batches whose answers are there and were not told yet; null while none is held back. */
+  #arrived: (() => void)[] | null = null;
   /** What the last request had beside its id and turn: most have the same. */
   #shape: { readonly of: Request; readonly text: string } | null = null;
 
@@ -59,15 +63,43 @@ export class Quick {
   }
 
   async #send(jobs: readonly Job[]): Promise<void> {
+    const { io } = jobs[0] as Job;
+    const names = jobs.map(({ name }) => name);
+    const args = [this.#proc, ...jobs.map(({ item }) => item)];
+    this.#away += 1;
     try {
-      const names = jobs.map(({ name }) => name);
-      const args = [this.#proc, ...jobs.map(({ item }) => item)];
-      const reply = await runScript(this.#port, scripts.quick, names, args, (jobs[0] as Job).io);
-      const answers = listOf(reply);
-      for (let at = 0; at < jobs.length; at += 1) (jobs[at] as Job).resolve(textOf(answers[at]));
+      const reply = await runScript(this.#port, scripts.quick, names, args, io);
+      this.#away -= 1;
+      this.#tell(() => answer(jobs, reply), io);
     } catch (error) {
+      this.#away -= 1;
       for (const job of jobs) job.reject(error);
     }
+  }
+
+  /**
+   * A server answers all that it has read at once. Told at once, everybody would ask anew in the same moment, and client and server would
+   * wait for each other in turn. One batch per turn of the loop keeps both at work.
+   */
+  #tell(batch: () => void, io: Io): void {
+    if (this.#arrived !== null) {
+      this.#arrived.push(batch);
+      return;
+    }
+    batch();
+    if (this.#away > 0) void this.#tellOthers(io);
+  }
+
+  async #tellOthers(io: Io): Promise<void> {
+    const arrived: (() => void)[] = [];
+    this.#arrived = arrived;
+    for (;;) {
+      await io.sleep(0);
+      const batch = arrived.shift();
+      if (batch === undefined) break;
+      batch();
+    }
+    this.#arrived = null;
   }
 
   #shapeOf(request: Request): string {
@@ -81,6 +113,11 @@ export class Quick {
     this.#shape = { of: request, text };
     return text;
   }
+}
+
+function answer(jobs: readonly Job[], reply: Reply): void {
+  const answers = listOf(reply);
+  for (let at = 0; at < jobs.length; at += 1) (jobs[at] as Job).resolve(textOf(answers[at]));
 }
 
 /** Whether the columns of the script can hold it. */
