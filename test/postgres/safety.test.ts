@@ -44,6 +44,16 @@ describe("a user who may not make tables", () => {
   });
 });
 
+describe("a server that has just been opened", () => {
+  it("is known to push: what it takes to be heard is waited for", async () => {
+    for (let turn = 0; turn < 50; turn += 1) {
+      const locks = createLocks(world.url);
+      expect((await locks.check()).map(({ id }) => id)).not.toContain("no-push");
+      await locks.close();
+    }
+  });
+});
+
 describe("a server that takes no writes", () => {
   it("is refused by the name of its setting (P19)", async () => {
     await world.ask("CREATE ROLE reader LOGIN");

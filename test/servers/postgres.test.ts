@@ -94,6 +94,18 @@ describe("PostgreSQL", () => {
     expect(heard).toEqual(["at once"]);
   });
 
+  it("has told a session what was notified before its own statement when that statement ends", async () => {
+    const [told, teller] = [await connected(), await connected()];
+    let heard = 0;
+    told.on("notification", () => (heard += 1));
+    await told.query('LISTEN "order"');
+    for (let sent = 1; sent <= 100; sent += 1) {
+      await teller.query("SELECT pg_notify('order', $1)", [String(sent)]);
+      await told.query("SELECT 1");
+      expect(heard).toBe(sent);
+    }
+  });
+
   it("keeps a session lock over a rollback, and frees it with the connection", async () => {
     const [holder, other] = [await connected(), await connected()];
     await holder.query("BEGIN");

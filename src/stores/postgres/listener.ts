@@ -74,6 +74,8 @@ export class Listener {
       this.#client = client;
       this.#failure = null;
       await this.#port.query("SELECT pg_notify($1, $2)", [channel, PROBE], forEver());
+      // A session hears what was committed before a statement of its own at the latest with the end of that statement.
+      await client.query({ text: "SELECT 1" });
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));
     }
