@@ -23,6 +23,8 @@ const DOWN_AFTER_MS = 800;
 const QUICK = ["ping-period", "250", "info-period", "500", "ask-period", "100", "publish-period", "200"];
 const CALM = ["tilt-trigger", "5000", "tilt-period", "2000"];
 
+const FAILOVER_MS = 3_000;
+
 /** Of sentinels on this machine. */
 export function sentinelUrl(ports: readonly number[]): string {
   return `redis+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${MASTER_NAME}`;
@@ -65,6 +67,22 @@ export class SentinelServers implements RunningServer {
     );
     const [port] = named;
     return named.size === 1 ? (this.nodes.find((node) => String(node.port) === port) ?? null) : null;
+  }
+
+  /**
+   * As an operator asks for it, until there is another master. Sentinels that find no replica good enough say no, and on a busy machine they
+   * give up on what they have begun: then they are asked again.
+   */
+  async failover(): Promise<void> {
+    const old = await this.master();
+    let askedMs = Number.NEGATIVE_INFINITY;
+    await agreed("another master", async () => {
+      if (![old, null].includes(await this.master())) return true;
+      if (performance.now() - askedMs < 2 * FAILOVER_MS) return false;
+      askedMs = performance.now();
+      await askRedis(this.port, "SENTINEL", "FAILOVER", MASTER_NAME);
+      return false;
+    });
   }
 
   /** Until every sentinel knows one master, both replicas and the others. */
@@ -128,7 +146,7 @@ async function sentinel(port: number, master: number, program: FoundProgram): Pr
         `dir ${dataFolder}`,
         `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${master} 2`,
         `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
-        `sentinel failover-timeout ${MASTER_NAME} 3000`,
+        `sentinel failover-timeout ${MASTER_NAME} ${FAILOVER_MS}`,
         `sentinel parallel-syncs ${MASTER_NAME} 2`,
       ];
       writeFileSync(join(dataFolder, "sentinel.conf"), `${lines.join("\n")}\n`);

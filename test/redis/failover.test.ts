@@ -3,8 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClusterServers, startCluster } from "../../scripts/servers/redis-cluster.ts";
-import { askRedis, type RedisNode } from "../../scripts/servers/redis-node.ts";
-import { MASTER_NAME, type SentinelServers, startSentinel } from "../../scripts/servers/redis-sentinel.ts";
+import type { RedisNode } from "../../scripts/servers/redis-node.ts";
+import { type SentinelServers, startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
 import { slotOf } from "../../src/stores/redis/slots.ts";
@@ -90,8 +90,7 @@ describe("with sentinels", () => {
     const old = await master();
     await until("the replicas have it", async () => /lag=[01]\b/.test(await old.ask("INFO", "replication")));
     await pause(300);
-    await askRedis(servers.port, "SENTINEL", "FAILOVER", MASTER_NAME);
-    await until("another master", async () => ![old, null].includes(await servers.master()), 15_000);
+    await servers.failover();
     await until(
       "an answer",
       async () => (await holders.verdict().catch(() => ({ wrong: 1 }))).wrong === 0,

@@ -133,7 +133,7 @@ describe("Sentinel", () => {
     const listening = await Resp.open(sentinel.port);
     await listening.ask("SUBSCRIBE", "+switch-master");
     const heard = listening.next();
-    await at(sentinel).ask("SENTINEL", "FAILOVER", MASTER_NAME);
+    await sentinels.failover();
     const [, , text] = (await heard) as string[];
     expect(text).toMatch(new RegExp(`^${MASTER_NAME} 127.0.0.1 ${old.port} 127.0.0.1 \\d+$`));
     listening.close();
