@@ -76,6 +76,7 @@ same faults did to the register that has none; no lock can prevent these, the fe
 that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
 that ran other things too. A time in which a client's event loop did not turn, for whatever reason, is not held against
 P7, P8, P10 and P13, nor a time in which the whole machine stood still against P10 and P13; neither ever excuses an overlap or a fence.
+A wall clock that was set between a grant and its holder's first look ends the lease at once; that is not held against P8.
 
 One failure is not in the table: a run of \`member-restart\` on ZooKeeper (seed 11), on an overloaded machine, in which keys stayed taken
 for 45 s after three changes of the leader, by places in line that no process knew of (P10). Repeats of the same seed were clean; the table has the last one.

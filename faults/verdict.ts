@@ -10,12 +10,13 @@ import { defaultGraceMs } from "../src/core/window.ts";
 import type { Guarantees } from "../src/index.ts";
 import type { Histories } from "./histories.ts";
 import type { Remark } from "./journal.ts";
+import { clockOf } from "./plugins/client-wall-clock.ts";
 import { type Plugin, struckBy } from "./plugins/plugin.ts";
 import type { Target } from "./targets/target.ts";
 
 /** Timers of a busy machine are late by so much without anybody having been stopped. Exclusion and fences have no slack. */
 const SLACK_MS = 30;
-/** A pause that begins between the store's grant and the client's first look at it. */
+/** A pause that begins, or a clock that is set, between the store's grant and the client's first look at it. */
 const JUST_BEFORE_MS = 50;
 /** The default hand-off slice, and the machine's own lateness. */
 const HAND_OFF_MS: number = 10 + SLACK_MS;
@@ -105,7 +106,20 @@ function remarked({ type, at, client, what }: Remark, history: History): NamedVi
   const found = { checker: type, at, what: `${client}: ${what}` };
   if (type === "outlived") return [{ ...found, promise: "P7" }];
   if (type === "unnamed-error" || type === "ended-by-itself") return [{ ...found, promise: "P17" }];
-  // Handed out after its end: only to a client that did not run when it was.
+  // Handed out after its end: only to a client that did not run when it was, or whose clock was set just then.
   const stopped = stoppedMs(history, client, at - JUST_BEFORE_MS, at + JUST_BEFORE_MS) > 0;
-  return stopped ? [] : [{ ...found, promise: "P8" }];
+  return stopped || clockWasSet(history, client, at) ? [] : [{ ...found, promise: "P8" }];
+}
+
+function clockWasSet({ events, context }: History, client: string, at: number): boolean {
+  return (
+    context.clocksSet === true &&
+    events.some(
+      (event) =>
+        event.type === "fault" &&
+        event.what.startsWith(clockOf(client)) &&
+        event.at <= at &&
+        at - event.at < JUST_BEFORE_MS,
+    )
+  );
 }

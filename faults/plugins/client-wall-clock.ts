@@ -8,6 +8,11 @@ import { nothing, type Plugin, type Run } from "./plugin.ts";
 
 const JUMPS_MS = [-86_400_000, -3_600_000, -5_000, -700, 0, 700, 5_000, 3_600_000, 86_400_000] as const;
 
+/** What a strike at this client is called, up to how far. */
+export function clockOf(client: string): string {
+  return `wall clock of ${client} `;
+}
+
 export function clientWallClock(): Plugin {
   const offsets = new Map<string, Offset>();
   return {
@@ -27,7 +32,7 @@ export function clientWallClock(): Plugin {
       const client = crew.pick(random, 0);
       if (client === null) return nothing();
       const ms = random.pick(JUMPS_MS) + Math.round(random.between(-100, 100));
-      mark(`wall clock of ${client.name} at ${ms} ms`);
+      mark(`${clockOf(client.name)}at ${ms} ms`);
       offsets.get(client.name)?.set(ms);
       return nothing();
     },

@@ -8,6 +8,7 @@ import { page, type Result } from "../../faults/results.ts";
 import { judge } from "../../faults/verdict.ts";
 import { callTimeoutMs } from "../../src/core/call.ts";
 import { localGuarantees } from "../../src/stores/local/index.ts";
+import { zookeeperGuarantees } from "../../src/stores/zookeeper/guarantees.ts";
 
 const ask = (at: number, client: string, name: string): JournalLine => ({
   ...{ type: "ask", at, client, ask: name, keys: ["k"], mode: "exclusive" },
@@ -94,6 +95,25 @@ describe("the verdict", () => {
     expect(checkersOf([over, state("paused", 300, "b"), state("resumed", 899, "b")])).toEqual([
       "over-at-grant",
     ]);
+  });
+
+  it("excuses it too where its client's wall clock was set just then, and the store goes by that clock (P8)", () => {
+    const over: JournalLine = { type: "over-at-grant", at: 900, client: "a", what: "k@1" };
+    const set = (at: number, client: string): JournalLine => ({
+      ...{ type: "fault", at, what: `wall clock of ${client} at 3600000 ms` },
+    });
+    const found = (strike: JournalLine, setsClocks = true): string[] =>
+      judge(order([strike, over]), zookeeperGuarantees(), { setsClocks }).violations.map(
+        ({ checker }) => checker,
+      );
+    expect(found(set(899.6, "a"))).toEqual([]);
+    for (const [at, client] of [
+      [899.6, "b"],
+      [840, "a"],
+      [901, "a"],
+    ] as const)
+      expect(found(set(at, client))).toEqual(["over-at-grant"]);
+    expect(found(set(899.6, "a"), false)).toEqual(["over-at-grant"]);
   });
 
   it("takes the parent's stalls off what an ask took, once and only where they overlap it (P13)", () => {
