@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startMariadb } from "../../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
-import { createLocks, type Locks } from "../../src/index.ts";
+import { createLocks, type Locks, UnsafeStoreError } from "../../src/index.ts";
 import { Asking } from "../servers/mysql-client.ts";
 import { PostgresWorld, until } from "../postgres/world.ts";
 import { complaints, damagedJson, runs } from "./damage.ts";
@@ -87,6 +87,18 @@ describe.each([
     await locks.using("damaged", () => {});
     expect(await database.set(column, value)).toBe(true);
   }
+
+  it("turns that are no whole numbers are told by name", async () => {
+    const marks = JSON.parse(real.marks) as Record<string, [number, number]>;
+    for (const proc of Object.keys(marks)) {
+      await plant("marks", JSON.stringify({ ...marks, [proc]: [1.5, marks[proc]?.[1]] }));
+      expect(await complaints(locks, "damaged", "fine"), proc).toEqual([]);
+      // By the way of all rules, and not by the short one of plain locks.
+      const reader = locks.tryAcquire("damaged", { mode: "shared" });
+      await expect(reader).rejects.toBeInstanceOf(UnsafeStoreError);
+    }
+    await plant("marks", real.marks);
+  });
 
   it.each(["record", "marks"] as const)("a %s of another shape is told by name", async (column) => {
     const json = damagedJson(() => real[column]);

@@ -62,6 +62,16 @@ describe("a record", () => {
       expect(() => readRecord("k", Buffer.from(text)), text).toThrow("HOLDFAST-FOREIGN");
   });
 
+  it("without its last fence, or with a turn that is no whole number, is none", () => {
+    const it = { last: 7, limit: 1, holders: [], line: [], marks: {}, gone: {} };
+    const read = (value: object): unknown =>
+      readRecord("k", Buffer.concat([Buffer.from("hf2t"), pack(value as Packed)]));
+    expect(read(it)).toMatchObject({ record: { last: 7 } });
+    const { last: _last, ...without } = it;
+    for (const value of [without, { ...it, marks: { a: [1.5, 2] } }])
+      expect(() => read(value)).toThrow("HOLDFAST-FOREIGN");
+  });
+
   it("keeps what scripts remember beside it", () => {
     const marks = { "0123456789abcdef": [3, 1_800_000_000_000] as const };
     for (const gone of [{}, { id: 2 }]) {

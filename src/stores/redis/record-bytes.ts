@@ -86,7 +86,8 @@ function readFull(key: string, it: Table): Kept {
   const record = {
     key,
     limit: it["limit"] as number,
-    last: it["last"] as number,
+    // A number that is missing must not pass for one that is kept elsewhere.
+    last: (it["last"] ?? Number.NaN) as number,
     holders: holders as unknown as HolderRow[],
     line: [...(line as readonly unknown[])] as WaiterRow[],
   };
