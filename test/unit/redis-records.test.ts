@@ -63,12 +63,12 @@ describe("a record", () => {
   });
 
   it("without its last fence, or with a turn that is no whole number, is none", () => {
-    const it = { last: 7, limit: 1, holders: [], line: [], marks: {}, gone: {} };
+    const whole = { last: 7, limit: 1, holders: [], line: [], marks: {}, gone: {} };
     const read = (value: object): unknown =>
       readRecord("k", Buffer.concat([Buffer.from("hf2t"), pack(value as Packed)]));
-    expect(read(it)).toMatchObject({ record: { last: 7 } });
-    const { last: _last, ...without } = it;
-    for (const value of [without, { ...it, marks: { a: [1.5, 2] } }])
+    expect(read(whole)).toMatchObject({ record: { last: 7 } });
+    const { last: _last, ...without } = whole;
+    for (const value of [without, { ...whole, marks: { a: [1.5, 2] } }])
       expect(() => read(value)).toThrow("HOLDFAST-FOREIGN");
   });
 
