@@ -70,6 +70,7 @@ function store(pool: Pool, namespace: string): OpenStore {
 
 /** Pushes are rows that the next look finds; what they say is tried elsewhere. */
 const side: Side = {
+  beatFirst: true,
   claimMs: mysqlGuarantees.claimMs,
   async setClock(us) {
     await asking.run("UPDATE bent_clock SET us = ?", [us]);
