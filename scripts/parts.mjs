@@ -22,6 +22,7 @@ export const statics = [
   () => run("types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "tsconfig.json"]),
   () => run("lint", [program("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]),
   () => run("format", [program("oxfmt", "bin/oxfmt"), "--check"]),
+  () => run("unused", [join(root, "node_modules", "knip", "bin", "knip.js")]),
 ];
 
 /**

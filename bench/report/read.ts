@@ -281,7 +281,7 @@ const thousandth = (us: number | undefined): number | undefined =>
   us === undefined ? undefined : us / 1_000;
 
 /** threeNodes -> three nodes */
-export function words(name: string): string {
+function words(name: string): string {
   return name
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()

@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Complaint, SourceFile } from "./tree.ts";
 
-export const MAX_WIDTH = 110;
-export const LOWER = "npm run tidy:lower";
+const MAX_WIDTH = 110;
+const LOWER = "npm run tidy:lower";
 export const RECORD: string = join(import.meta.dirname, "wide-lines.json");
 
 /** Wide lines per path. A path that is missing has none. */
