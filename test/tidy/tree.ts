@@ -24,7 +24,7 @@ const NOT_OURS: ReadonlySet<string> = new Set([
   "node_modules",
   "results",
 ]);
-const EXTENSION = /\.(c|cjs|css|html|js|json|lua|md|mjs|mts|proto|py|sh|sql|ts|txt|ya?ml)$/;
+const EXTENSION = /\.(c|cjs|css|html|js|jsonl?|lua|md|mjs|mts|proto|py|sh|sql|ts|txt|ya?ml)$/;
 const PLAIN_NAME = /(^|\/)([^./]+|\.[a-z]+(config|ignore|rc|attributes))$/;
 
 /** Every text file below `root` that is ours, whether git knows it already or not. */
