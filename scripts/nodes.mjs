@@ -9,7 +9,12 @@ const root = join(import.meta.dirname, "..");
 const versions = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["22", "24"];
 const RUNS = [
   ["--project", "unit"],
-  ["--project", "conformance", "test/conformance/memory.test.ts", "test/conformance/local.test.ts"],
+  [
+    "--project",
+    "conformance",
+    "test/stores/memory/conformance.test.ts",
+    "test/stores/local/conformance.test.ts",
+  ],
 ];
 
 function programOf(version) {

@@ -62,6 +62,8 @@ describe("the table of imports", () => {
     ["cli/run.ts", 'import { createLocks } from "../index.ts";'],
     ["cli/run.ts", 'import { local } from "../stores/local/index.ts";'],
     ["testing/io.ts", 'import { nodeSystem } from "../system/node.ts";'],
+    ["core/locks.test.ts", 'import { memory } from "../stores/memory/index.ts";'],
+    ["core/fixture.ts", 'import { memory } from "../stores/memory/index.ts";'],
     ["core/locks.ts", '// import { memory } from "../stores/memory/index.ts";'],
   ];
   it.each(allowed)("src/%s may say %s", (path, statement) => {

@@ -1,7 +1,7 @@
 // Calm files: at most 300 lines, functions of at most 60, and a head comment that says why the file exists.
 
 import { codeOf } from "./scan.ts";
-import { type Complaint, lineAt, type SourceFile } from "./tree.ts";
+import { type Complaint, isTestOnly, lineAt, type SourceFile } from "./tree.ts";
 
 export const MAX_FILE_LINES = 300;
 export const MAX_FUNCTION_LINES = 60;
@@ -9,7 +9,7 @@ export const MAX_FUNCTION_LINES = 60;
 const CONTROL = /\b(if|for|while|switch|catch|with|await)$/;
 
 export function checkSizes(file: SourceFile): Complaint[] {
-  if (!/^src\/.*\.(ts|lua|sql)$/.test(file.path)) return [];
+  if (!/^src\/.*\.(ts|lua|sql)$/.test(file.path) || isTestOnly(file.path)) return [];
   const complaints: Complaint[] = [];
   const lines = file.text.trimEnd().split("\n").length;
   if (lines > MAX_FILE_LINES) {

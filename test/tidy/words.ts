@@ -49,7 +49,7 @@ const WORDS: readonly Word[] = [
   {
     pattern: /\bctx\.skip\(|\btask\.skip\(|\bretry:\s*[1-9]\d*/g,
     remedy: IDLE,
-    within: /^(?:test\/.*|vitest\.config)\.ts$/,
+    within: /(?:^test\/.*|\.test|vitest\.config)\.ts$/,
   },
 ];
 
