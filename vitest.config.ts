@@ -1,30 +1,26 @@
-// Every folder under test/ that holds tests is a project of its own. Tests are never retried.
-// Side by side run tests that use neither real time nor real processes, and those that mostly wait for servers of their own.
+// Every part of the tests is a project of its own: see scripts/test-parts.mjs. Tests are never retried.
+// A test waits for a condition, not for a time, so the deadlines are generous: they end a test that hangs.
 
-import { defineConfig } from "vitest/config";
-import { testFolders } from "./scripts/test-folders.mjs";
+import { configDefaults, defineConfig } from "vitest/config";
+import { testParts } from "./scripts/test-parts.mjs";
 
-const SIDE_BY_SIDE = ["tidy", "types", "unit", "conformance", "servers", "security", "fuzz", "sim"];
 const WORKERS = 3;
-/** Its tests give way to others: how long they take says nothing. */
-const VIRTUAL = "sim";
-/** More settings of the same stores, which would take `npm test` too long: HOLDFAST_MORE=1 npx vitest run --project conformance. */
-const MORE = Boolean(process.env["HOLDFAST_MORE"]);
+const DEADLINE_MS = 180_000;
+const LONG_DEADLINE_MS = 600_000;
 
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
-    projects: testFolders(import.meta.dirname).map((name, index) => ({
+    projects: testParts(import.meta.dirname).map(({ name, isLong, include, exclude }) => ({
       test: {
         name,
-        include: [`test/${name}/**/*.test.ts`, ...(MORE ? [`test/${name}/**/*.more.ts`] : [])],
-        fileParallelism: SIDE_BY_SIDE.includes(name),
-        sequence: { groupOrder: index },
+        include,
+        exclude: [...configDefaults.exclude, ...exclude],
         retry: 0,
         allowOnly: false,
         maxConcurrency: 2,
-        testTimeout: name === VIRTUAL ? 300_000 : 40_000,
-        hookTimeout: 60_000,
+        testTimeout: isLong ? LONG_DEADLINE_MS : DEADLINE_MS,
+        hookTimeout: DEADLINE_MS,
       },
     })),
   },

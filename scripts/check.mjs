@@ -1,10 +1,12 @@
 // `npm run check`: types, lint, format, style and unit tests, all at once. Seconds, no servers, nothing built.
-import { allTestFolders, show, statics, tests } from "./parts.mjs";
+import { allTestParts, show, statics, tests } from "./parts.mjs";
 
 const QUICK = ["tidy", "unit"];
 
 const started = performance.now();
-const quick = allTestFolders().filter((folder) => QUICK.includes(folder));
+const quick = allTestParts()
+  .map(({ name }) => name)
+  .filter((name) => QUICK.includes(name));
 const running = [...statics.map((part) => part()), ...quick.map((folder) => tests(folder))];
 for (const part of running) void part.then(show);
 const outcomes = await Promise.all(running);

@@ -1,5 +1,6 @@
-// `node scripts/nodes.mjs [22 24 ...]`: unit tests, and the conformance suite on memory and local, on other versions of Node. They come from npm
-// into a folder of their own; needs the network the first time. Not a part of `npm test`, which runs on the Node that runs it.
+// `node scripts/nodes.mjs [22 24 ...]`: unit tests, and the conformance suite on memory and local, on other versions of
+// Node. npm installs each version into a folder of its own, which needs the network the first time.
+// `npm test` does not run this: it tests the Node that runs it.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { arch, homedir } from "node:os";
@@ -9,7 +10,7 @@ const root = join(import.meta.dirname, "..");
 const versions = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["22", "24"];
 const RUNS = [
   ["--project", "unit"],
-  ["--project", "conformance", "test/conformance/memory.test.ts", "test/conformance/local.test.ts"],
+  ["--project", "memory", "--project", "local", "conformance.test.ts"],
 ];
 
 function programOf(version) {

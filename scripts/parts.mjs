@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants, setPriority, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { testFolders } from "./test-folders.mjs";
+import { testParts } from "./test-parts.mjs";
 
 const root = join(import.meta.dirname, "..");
 const require = createRequire(import.meta.url);
@@ -49,7 +49,7 @@ export async function tests(folder, { nice = false } = {}) {
   return outcome;
 }
 
-export const allTestFolders = () => testFolders(root);
+export const allTestParts = () => testParts(root);
 
 /** A file that could not even be loaded has no failed test in it, and is a failure. */
 function count(report) {

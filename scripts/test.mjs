@@ -1,6 +1,6 @@
 // `npm test`: builds, then everything that `check` does, then every folder of tests, with real servers.
 // The last line is always `N passed, N failed`; a part that fails without a failed test of its own counts as one.
-import { allTestFolders, build, show, statics, tests } from "./parts.mjs";
+import { allTestParts, build, show, statics, tests } from "./parts.mjs";
 
 /** Folders that mostly wait for servers of their own: two at a time. */
 const IN_PAIRS = [
@@ -19,7 +19,9 @@ async function main() {
   const outcomes = [shown(await build())];
   if (!outcomes[0].ok) return outcomes;
   outcomes.push(...(await Promise.all(statics.map((part) => part()))).map(shown));
-  const folders = allTestFolders();
+  const folders = allTestParts()
+    .filter(({ isLong }) => !isLong)
+    .map(({ name }) => name);
   outcomes.push(...(await oneByOne(folders.filter((name) => QUICK.includes(name)))));
   const beside = tests(VIRTUAL, { nice: true }).then(shown);
   outcomes.push(...(await oneByOne(folders.filter((name) => WAITING.includes(name)))), await beside);

@@ -47,7 +47,7 @@ const crash: Rung = {
   name: "SETNX and DEL",
   pitfall: "the holder crashes before DEL, and the key is taken for ever",
   cure: "every grant is a lease that ends by itself",
-  proof: 'test/conformance: "ends" and "process-crash"',
+  proof: 'src/testing/cases: "ends" and "process-crash"',
   async climb({ redis, url, locks }) {
     await setnx.lock(redis, "naive:1");
     await sleep(OVER_MS);
@@ -69,7 +69,7 @@ const twoSteps: Rung = {
   name: "SETNX, then EXPIRE",
   pitfall: "a crash between the two steps leaves a key without an end",
   cure: "one script sets holder, end and fence together",
-  proof: "test/redis/rules.test.ts, test/redis/model.test.ts",
+  proof: "test/stores/redis/rules.test.ts, test/stores/redis/model.test.ts",
   async climb({ redis, url, locks }) {
     const died = new Error("crashed");
     const between = (): void => {
@@ -97,7 +97,7 @@ const noOwner: Rung = {
   name: "SET NX PX without an owner",
   pitfall: "a slow holder deletes the lock of the one that came after it",
   cure: "only the id that was granted can release; a stale release says false",
-  proof: 'test/conformance: "attempts" and "api-lease" (P5)',
+  proof: 'src/testing/cases: "attempts" and "api-lease" (P5)',
   async climb({ redis, url, locks }) {
     await anonymous.lock(redis, "naive:3", TTL_MS);
     await sleep(TTL_MS + 50);
@@ -128,7 +128,7 @@ const checkThenDelete: Rung = {
   name: "GET, compare, then DEL",
   pitfall: "the lease ends between GET and DEL, and the wrong lock is deleted",
   cure: "compare-and-delete in one script",
-  proof: "test/redis/model.test.ts",
+  proof: "test/stores/redis/model.test.ts",
   async climb({ redis }) {
     await owned.lock(redis, "naive:4", "A", TTL_MS);
     await owned.unlock(redis, "naive:4", "A", async () => {
@@ -153,7 +153,7 @@ const noRenewal: Rung = {
   name: "no renewal",
   pitfall: "work takes longer than the ttl, and a second holder starts beside the first",
   cure: "a lease is renewed while it is held, and its holder knows when it is over",
-  proof: 'test/conformance: "api-lease", test/unit/lease.test.ts (P7)',
+  proof: 'src/testing/cases: "api-lease", src/core/lease.test.ts (P7)',
   async climb({ redis, locks, url }) {
     await scripted.lock(redis, "naive:5", "A", TTL_MS);
     await sleep(TTL_MS * 2);
@@ -180,7 +180,7 @@ const replyLost: Rung = {
   pitfall:
     "the server set the key, the client heard nothing and gives up: nobody holds the key, and nobody can have it",
   cure: "an attempt has an id of its own: sent again it is adopted, given up it is undone",
-  proof: "test/redis/network.test.ts (P8)",
+  proof: "test/stores/redis/network.test.ts (P8)",
   async climb({ redis, port, locks }) {
     const proxy = await Proxy.listen({ host: "127.0.0.1", port });
     const through = createLocks(`redis://127.0.0.1:${proxy.port}`);
@@ -277,7 +277,7 @@ const forgetful: Rung = {
   name: "Redlock with forgetful nodes",
   pitfall: "nodes restart without their data and vote again: two clients have a majority at once",
   cure: "a node that may have forgotten sits out; and two grants can never share or reverse fences",
-  proof: "sim/models, test/redlock",
+  proof: "sim/models, test/stores/redlock",
   async climb({ nodes }) {
     const clients = nodes.map(({ client }) => client);
     const restart = (): Promise<unknown> => Promise.all(nodes.slice(1).map((node) => node.forget()));

@@ -58,6 +58,7 @@ function types(copy: string, mutant: Mutant): void {
       extends: "./tsconfig.json",
       compilerOptions: loose,
       include: ["src/core", "src/stores"],
+      exclude: ["**/*.test.ts", "**/fixture.ts"],
     }),
   );
   try {

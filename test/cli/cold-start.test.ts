@@ -1,7 +1,7 @@
 // A command that is put before every job of a crontab must not be felt.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Sandbox } from "./command.ts";
+import { Sandbox } from "./fixture.ts";
 
 const ROUNDS = 20;
 /** The aim; asserted are ten times as much, because the machine may be busy. */

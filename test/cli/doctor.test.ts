@@ -14,9 +14,9 @@ import { startSentinel } from "../../scripts/servers/redis-sentinel.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks, type Finding } from "../../src/index.ts";
-import { Gateway } from "../servers/etcd-gateway.ts";
-import { shiftedClock } from "../servers/shifted-clock.ts";
-import { Sandbox } from "./command.ts";
+import { Gateway } from "../stores/etcd/gateway.ts";
+import { shiftedClock } from "../support/shifted-clock.ts";
+import { Sandbox } from "./fixture.ts";
 
 const TIMEOUT_MS = 120_000;
 let box: Sandbox;

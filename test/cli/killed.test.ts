@@ -1,7 +1,7 @@
 // The wrapper is killed with SIGKILL: its child is ended too, and the key is free when the child is gone, not before.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { alive, Sandbox, until } from "./command.ts";
+import { alive, Sandbox, until } from "./fixture.ts";
 
 /** Promised is a second; the machine that runs the tests may be busy. */
 const SECOND_STARTS_MS = 1_000;

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
-import { Sandbox, until } from "./command.ts";
+import { Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
 let locks: Locks;

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks } from "../../src/index.ts";
-import { alive, type Running, Sandbox, until } from "./command.ts";
+import { alive, type Running, Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
 beforeEach(() => void (box = new Sandbox()));

@@ -6,7 +6,7 @@ import { createLocks, type Locks } from "../../src/index.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { variableOf } from "../../src/cli/environment.ts";
 import { makeProgram } from "../../src/cli/program.ts";
-import { Sandbox, until } from "./command.ts";
+import { Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
 let locks: Locks;

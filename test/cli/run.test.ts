@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Sandbox } from "./command.ts";
+import { Sandbox } from "./fixture.ts";
 
 let box: Sandbox;
 beforeEach(() => void (box = new Sandbox()));

@@ -2,7 +2,7 @@
 
 import { constants } from "node:os";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { alive, Sandbox, until } from "./command.ts";
+import { alive, Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
 beforeEach(() => void (box = new Sandbox()));

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Sandbox } from "./command.ts";
+import { Sandbox } from "./fixture.ts";
 
 let box: Sandbox;
 beforeAll(() => void (box = new Sandbox()));

@@ -11,15 +11,16 @@ import {
   testStore,
   titleOf,
 } from "../../src/testing/index.ts";
-import { mysqlSubject } from "./mysql-subject.ts";
+import { mysqlSubject } from "../stores/mysql/subject.ts";
 import { cases, pinned, type PinnedStore } from "./pinned.ts";
-import { etcdSubject } from "./etcd-subject.ts";
-import { advisorySubject, postgresSubject } from "./postgres-subject.ts";
-import { clusterSubject, sentinelSubject } from "./redis-nodes-subject.ts";
-import { redisSubject } from "./redis-subject.ts";
-import { redlockSubject } from "./redlock-subject.ts";
-import { localSubject, memorySubject } from "./stores.ts";
-import { zookeeperSubject } from "./zookeeper-subject.ts";
+import { etcdSubject } from "../stores/etcd/subject.ts";
+import { advisorySubject, postgresSubject } from "../stores/postgres/subject.ts";
+import { clusterSubject, sentinelSubject } from "../stores/redis/topology-subject.ts";
+import { redisSubject } from "../stores/redis/subject.ts";
+import { redlockSubject } from "../stores/redlock/subject.ts";
+import { localSubject } from "../stores/local/subject.ts";
+import { memorySubject } from "../stores/memory/subject.ts";
+import { zookeeperSubject } from "../stores/zookeeper/subject.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const STORES = join(ROOT, "src", "stores");
@@ -42,6 +43,13 @@ const subjects: Readonly<Record<string, { readonly store: Subject; readonly serv
 };
 /** A store that declares other things in another mode or on other surroundings is several rows. */
 const VARIANTS = ["mysql-row", "postgres-advisory", "redis-cluster", "redis-sentinel"];
+
+/** `mysql-row` is the mode `row` of the store `mysql`: a file for `npm run test:all`. */
+function conformanceFile(name: string): string {
+  const [store = "", mode] = name.split("-");
+  const file = mode === undefined ? "conformance.test.ts" : `conformance-${mode}.long.test.ts`;
+  return join(ROOT, "test", "stores", store, file);
+}
 
 const storeNames = readdirSync(STORES, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !NOT_STORES.includes(entry.name))
@@ -85,7 +93,7 @@ describe("every store", () => {
     expect(Object.keys(pinned).sort()).toEqual([...storeNames].sort());
     expect(Object.keys(subjects).sort()).toEqual([...storeNames].sort());
     for (const name of storeNames) {
-      const path = join(import.meta.dirname, `${name}.test.ts`);
+      const path = conformanceFile(name);
       expect(existsSync(path), path).toBe(true);
       const text = readFileSync(path, "utf8");
       expect(text, path).toContain("testStore({");

@@ -3,7 +3,7 @@
 import type { Grant, Request } from "../../src/core/store.ts";
 import type { MemoryStore } from "../../src/stores/memory/store.ts";
 import type { HolderRow, WaiterRow } from "../../src/stores/shared/record.ts";
-import type { GlassWorld } from "./glass-world.ts";
+import type { GlassWorld } from "./fixture.ts";
 
 export interface Mutant {
   readonly mistake: string;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { blocksOf, outputMatches, programsOf, stepsOf } from "./blocks.ts";
-import { Workshop } from "./workshop.ts";
+import { Workshop } from "./fixture.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const blocks = documents().flatMap((file) => blocksOf(file, readFileSync(join(root, file), "utf8")));

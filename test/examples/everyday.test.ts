@@ -16,7 +16,7 @@ import { startPostgres } from "../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
-import { openPool } from "../stores/pg-pool.ts";
+import { openPool } from "../support/pg-pool.ts";
 
 let redis: RunningServer;
 let mariadb: RunningServer;

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Proxy } from "../../faults/proxy.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
-import { Resp } from "../servers/resp.ts";
+import { Resp } from "../stores/redis/resp.ts";
 
 const QUIET_MS = 150;
 

@@ -11,11 +11,11 @@ import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks } from "../../src/index.ts";
 import { create, Flags, getChildren, remove } from "../../src/stores/zookeeper/wire/ops.ts";
-import { builtDir } from "../cli/command.ts";
-import { b64, Gateway } from "../servers/etcd-gateway.ts";
-import { Asking } from "../servers/mysql-client.ts";
-import { bareSession } from "../servers/zookeeper-tree.ts";
-import { PostgresWorld } from "../postgres/world.ts";
+import { builtDir } from "../cli/fixture.ts";
+import { b64, Gateway } from "../stores/etcd/gateway.ts";
+import { Asking } from "../stores/mysql/client.ts";
+import { bareSession } from "../stores/zookeeper/bare-session.ts";
+import { PostgresWorld } from "../stores/postgres/fixture.ts";
 import { exercise } from "./exercise.ts";
 import { commands, recipe, statements } from "./recipes.ts";
 

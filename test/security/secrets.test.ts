@@ -8,8 +8,8 @@ import { startMariadb } from "../../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { createLocks, InvalidArgumentError, LockError, type Store } from "../../src/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { Sandbox } from "../cli/command.ts";
-import { RedisWorld } from "../redis/world.ts";
+import { Sandbox } from "../cli/fixture.ts";
+import { RedisWorld } from "../stores/redis/fixture.ts";
 
 const SECRET = "hunter2hunter2";
 const ID = /\b[0-9a-f]{32}\b/;

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findProgram, publish } from "../../scripts/servers/packages.ts";
 import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
-import { alive, command, firstLine, until } from "./processes.ts";
-import { Resp } from "./resp.ts";
+import { alive, command, firstLine, until } from "../support/processes.ts";
+import { Resp } from "../stores/redis/resp.ts";
 
 const VARIABLE = "HOLDFAST_TEST_REDIS";
 const before = { ...process.env };

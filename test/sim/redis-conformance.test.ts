@@ -1,10 +1,10 @@
 // The conformance suite on the simulated Redis, in virtual time: what the simulator runs its worlds on is held to what the real
-// server is held to. Cases of the public API wait in real time and run by command (redis-api.more.ts); cases with processes need a
+// server is held to. Cases of the public API wait in real time and run in `npm run test:all` (redis-api.long.test.ts); cases with processes need a
 // server that others can reach.
 
 import { describe, expect, it } from "vitest";
 import { runCase, titleOf } from "../../src/testing/index.ts";
-import { cases, plan, twin } from "./twin-subject.ts";
+import { cases, plan, twin } from "./fixture.ts";
 
 it("leaves out only what needs a server that others can reach", () => {
   const why = new Set(Object.values(plan.absent));

@@ -1,4 +1,4 @@
-// The simulated Redis runs the scripts as they are: the same random histories that a real Redis is held to (test/redis/model.test.ts)
+// The simulated Redis runs the scripts as they are: the same random histories that a real Redis is held to (test/stores/redis/model.test.ts)
 // must give the same answers and pushes here.
 
 import fc from "fast-check";
@@ -8,7 +8,7 @@ import { RedisServer } from "../../sim/servers/redis.ts";
 import type { RedisPort } from "../../src/stores/redis/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
-import { type Op, ops, Pair, several, type Side, wish } from "../stores/histories.ts";
+import { type Op, ops, Pair, several, type Side, wish } from "../support/histories.ts";
 
 /** More by command: HOLDFAST_HISTORIES=20000 npx vitest run --project sim redis-server. */
 const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 50);

@@ -2,7 +2,7 @@
 
 import { posix } from "node:path";
 import { codeOf } from "./scan.ts";
-import { type Complaint, lineAt, type SourceFile } from "./tree.ts";
+import { type Complaint, isTestOnly, lineAt, type SourceFile } from "./tree.ts";
 
 export interface Import {
   /** As written. */
@@ -122,7 +122,7 @@ function onlyTypes(clause: string): boolean {
 }
 
 export function checkImports(file: SourceFile): Complaint[] {
-  if (!file.path.startsWith("src/") || !file.path.endsWith(".ts")) return [];
+  if (!file.path.startsWith("src/") || !file.path.endsWith(".ts") || isTestOnly(file.path)) return [];
   const from = file.path.slice("src/".length);
   const row = TABLE.find((candidate) => candidate.of.test(from));
   if (row === undefined) {

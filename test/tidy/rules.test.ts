@@ -64,6 +64,8 @@ describe("the table of imports", () => {
     ["cli/run.ts", 'import { createLocks } from "../index.ts";'],
     ["cli/run.ts", 'import { local } from "../stores/local/index.ts";'],
     ["testing/io.ts", 'import { nodeSystem } from "../system/node.ts";'],
+    ["core/locks.test.ts", 'import { memory } from "../stores/memory/index.ts";'],
+    ["core/fixture.ts", 'import { memory } from "../stores/memory/index.ts";'],
     ["core/locks.ts", '// import { memory } from "../stores/memory/index.ts";'],
   ];
   it.each(allowed)("src/%s may say %s", (path, statement) => {
@@ -257,9 +259,11 @@ describe("the width of lines", () => {
     expect(lowerRecord({ "a.ts": 1 }, [one, file("b.ts", wide)]).rejected).toEqual(["b.ts"]);
   });
 
-  it("keeps the number of a file that was renamed", () => {
+  it("keeps the numbers of code that moves to another file", () => {
     const moved = lowerRecord({ "old.ts": 1 }, [file("new.ts", wide)]);
     expect(moved).toEqual({ record: { "new.ts": 1 }, rejected: [] });
+    const split = lowerRecord({ "a.ts": 2 }, [file("a.ts", wide), file("b.ts", wide)]);
+    expect(split).toEqual({ record: { "a.ts": 1, "b.ts": 1 }, rejected: [] });
     expect(lowerRecord({ "old.ts": 1 }, [file("new.ts", `${wide}\n${wide}`)]).rejected).toEqual(["new.ts"]);
   });
 });

@@ -3,7 +3,7 @@
 
 import { importsOf } from "./imports.ts";
 import { codeOf } from "./scan.ts";
-import { type Complaint, lineAt, type SourceFile } from "./tree.ts";
+import { type Complaint, isTestOnly, lineAt, type SourceFile } from "./tree.ts";
 
 interface Ban {
   readonly pattern: RegExp;
@@ -32,7 +32,7 @@ const BANNED_MODULES: ReadonlyMap<string, string> = new Map([
 ]);
 
 export function checkTime(file: SourceFile): Complaint[] {
-  if (!/^src\/(core|stores)\/.*\.ts$/.test(file.path)) return [];
+  if (!/^src\/(core|stores)\/.*\.ts$/.test(file.path) || isTestOnly(file.path)) return [];
   const code = codeOf(file.text, { strings: false });
   const complaints: Complaint[] = [];
   const complain = (line: number, what: string, use: string): void => {

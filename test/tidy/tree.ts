@@ -39,6 +39,11 @@ export function readTree(root: string, folder = ""): SourceFile[] {
   return files;
 }
 
+/** Tests beside the source, and their fixtures: the package does not ship them. */
+export function isTestOnly(path: string): boolean {
+  return /\.test\.ts$|(^|\/)fixture\.ts$/.test(path);
+}
+
 export function show(complaint: Complaint): string {
   return `${complaint.path}:${complaint.line}: ${complaint.message}`;
 }

@@ -1,0 +1,18 @@
+// A program that does nothing but lock, as a script of a user does: nothing else keeps its event loop alive.
+
+import { createLocks } from "../../../../src/index.ts";
+
+const [, , url, end] = process.argv as [string, string, string, string];
+const locks = createLocks(url);
+const said: string[] = [];
+said.push(await locks.using("job", () => Promise.resolve("used")));
+const lease = await locks.tryAcquire("job", { ttl: 3_000 });
+said.push(lease === null ? "busy" : "tried");
+said.push(`${(await locks.inspect("job"))?.holders.length} holder`);
+for await (const info of locks.list()) said.push(`listed ${info.key}`);
+await lease?.extend();
+said.push(`verified ${await lease?.verify()}`);
+said.push(`released ${await lease?.release()}`);
+said.push(`${(await locks.check()).filter(({ level }) => level === "danger").length} dangers`);
+if (end === "close") await locks.close();
+console.log(said.join(", "));

@@ -1,0 +1,312 @@
+// The lease table on a real server: what survives its death, who may make the tables, victims of deadlocks, rows that somebody
+// else has locked, a server that is read-only, and what is left behind.
+
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Proxy } from "../../../faults/proxy.ts";
+import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
+import { freePort } from "../../../scripts/servers/ports.ts";
+import { createLocks, type Locks } from "../../../src/index.ts";
+import { parseUrl } from "../../../src/stores/mysql/address.ts";
+import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client.ts";
+import { Fleet } from "../../../src/stores/mysql/fleet.ts";
+import { Pool } from "../../../src/stores/mysql/pool.ts";
+import { MysqlTable } from "../../../src/stores/mysql/table.ts";
+import { nodeSystem } from "../../../src/system/node.ts";
+import { Asking } from "./client.ts";
+import { fenceOf, io, openStore, request, until } from "./fixture.ts";
+
+let node: MariadbNode;
+const opened: Locks[] = [];
+
+const open = (url: string = node.url): Locks => {
+  const locks = createLocks(url);
+  opened.push(locks);
+  return locks;
+};
+
+beforeAll(async () => {
+  node = new MariadbNode(await freePort(), mkdtempSync(join(tmpdir(), "holdfast-mysql-data-")), 1, {});
+  await node.start();
+}, 120_000);
+
+afterAll(async () => {
+  for (const locks of opened) await locks.close();
+  await node?.stop();
+});
+
+describe("tables that are gone", () => {
+  it.each([
+    ["table", "lock, holdfast_beat, holdfast_push, holdfast_primary"],
+    ["table", "lock"],
+    ["row", "row, holdfast_row_holder"],
+  ])("are made again by whoever was there before, mode %s, holdfast_%s (P10)", async (mode, tables) => {
+    const asking = await Asking.open(node.url);
+    const all = [open(`${node.url}?mode=${mode}`), open(`${node.url}?mode=${mode}`)];
+    const fences: bigint[] = [];
+    for (const locks of all) await locks.using("gone", (lease) => void fences.push(lease.fence));
+    await asking.run(`DROP TABLE holdfast_${tables}`);
+    for (const locks of all) {
+      const lease = await locks.acquire("gone", { wait: 10_000 });
+      fences.push(lease.fence);
+      await lease.release();
+    }
+    expect(fences).toEqual([...fences].sort((a, b) => (a < b ? -1 : 1)));
+    asking.close();
+  });
+});
+
+describe("a lease", () => {
+  it("survives kill -9 and restart of the server, and so does its fence (P1, P3)", async () => {
+    const [holder, other] = [open(), open()];
+    const lease = await holder.acquire("survivor", { ttl: "30s" });
+    await other.inspect("survivor");
+    await node.kill();
+    await node.start();
+    await until("an answer", () => other.inspect("survivor").then(Boolean, () => false), 20_000);
+    expect(await other.tryAcquire("survivor")).toBe(null);
+    expect(await lease.verify()).toBe(true);
+    expect(lease.held).toBe(true);
+    expect(await lease.release()).toBe(true);
+    const next = await other.acquire("survivor", { wait: 5_000 });
+    expect(next.fence > lease.fence).toBe(true);
+    await next.release();
+  });
+
+  it.each(["table", "row"])(
+    "that is waited for behind a network that has gone silent lets its process end after close, mode %s (P16)",
+    async (mode) => {
+      const lease = await open(`${node.url}?mode=${mode}`).acquire("left");
+      const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
+      const url = `${node.url.replace(String(node.port), String(proxy.port))}?mode=${mode}`;
+      const program = join(import.meta.dirname, "children", "leaver.ts");
+      const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
+      await once(child, "message");
+      proxy.cut();
+      const closedMs = performance.now();
+      child.send("close");
+      await once(child, "exit");
+      const tookMs = performance.now() - closedMs;
+      await proxy.close();
+      await lease.release();
+      // A connection in the making keeps its process for the 10 s that it may take; a silent one would keep it for ever.
+      expect(tookMs).toBeLessThan(25_000);
+    },
+  );
+
+  it("whose row somebody else has locked is delayed, and nothing stays open behind it (P13, P16)", async () => {
+    const locks = open();
+    await (await locks.acquire("blocked")).release();
+    const operator = await Asking.open(node.url);
+    await operator.run("BEGIN");
+    await operator.rows("SELECT name FROM holdfast_lock FOR UPDATE");
+    const waiting = locks.acquire("blocked", { wait: 15_000 });
+    await io.sleep(3_000);
+    await operator.run("ROLLBACK");
+    const lease = await waiting;
+    await lease.release();
+    await io.sleep(200);
+    expect(Number(await operator.one("SELECT COUNT(*) FROM information_schema.innodb_trx"))).toBe(0);
+    operator.close();
+  });
+
+  it("of several keys goes through although others lock the same rows in every order (P9, P11)", async () => {
+    const all = [open(), open(), open()];
+    const keys = ["d1", "d2", "d3", "d4"];
+    const asking = await Asking.open(node.url);
+    let inside = 0;
+    const task = async (locks: Locks, turn: number): Promise<void> => {
+      const wanted = [keys[turn % 4], keys[(turn * 3 + 1) % 4]] as string[];
+      await locks.using([...new Set(wanted)], { wait: 30_000 }, async () => {
+        inside += 1;
+        await io.sleep(1);
+      });
+    };
+    // Somebody who locks the rows the other way round, so that there are victims.
+    let stopped = false;
+    const nuisance = (async () => {
+      for (let turn = 0; !stopped; turn += 1) {
+        await asking.run("BEGIN");
+        const order = turn % 2 === 0 ? "ASC" : "DESC";
+        await asking.rows(`SELECT name FROM holdfast_lock ORDER BY name ${order} FOR UPDATE`).catch(() => []);
+        await asking.run("ROLLBACK");
+        await io.sleep(5);
+      }
+    })();
+    await Promise.all(Array.from({ length: 18 }, (_none, turn) => task(all[turn % 3] as Locks, turn)));
+    stopped = true;
+    await nuisance;
+    expect(inside).toBe(18);
+    asking.close();
+  });
+});
+
+describe("the tables", () => {
+  it("are shown to a user who may not make them, to the letter (P17)", async () => {
+    await node.query(
+      "CREATE DATABASE bare; CREATE USER poor@'127.0.0.1' IDENTIFIED BY 'p'; GRANT SELECT, INSERT, UPDATE, DELETE ON bare.* TO poor@'127.0.0.1'",
+    );
+    const poor = node.url.replace("app:app@", "poor:p@").replace("/locks", "/bare");
+    for (const url of [poor, `${poor}?mode=row`]) {
+      const error = await open(url)
+        .acquire("k")
+        .catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: "ERR_STORE_UNAVAILABLE", retryable: false });
+      const [, ddl = ""] = /\n([\s\S]*)$/.exec((error as Error).message) ?? [];
+      expect(ddl).toContain("CREATE TABLE IF NOT EXISTS holdfast_");
+      await node.query(`USE bare; ${ddl}`);
+      const locks = open(url);
+      await (await locks.acquire("k")).release();
+    }
+  });
+
+  it("can be read by people: key, label, host, process, actor, times", async () => {
+    const locks = open();
+    const lease = await locks.acquire("phone:139", { label: "import of numbers" });
+    const [row] = await node.query(
+      "SELECT CONVERT(lock_key USING utf8mb4) AS k, label, host, process, actor, fence, since_at, ends_at > UTC_TIMESTAMP() AS live FROM holdfast_lock WHERE lock_key = 'phone:139'",
+    );
+    expect(row).toMatchObject({
+      k: "phone:139",
+      label: "import of numbers",
+      process: String(process.pid),
+      live: 1,
+    });
+    expect(String(row?.["fence"])).toBe(lease.fence.toString());
+    expect(String(row?.["host"])).not.toBe("");
+    expect(String(row?.["actor"])).not.toBe("");
+    await lease.release();
+  });
+
+  it("keep a floor when old rows are cleaned away, and a key that comes back starts above it (P3, P16)", async () => {
+    const store = await openStore({ url: node.url });
+    const first = request("old");
+    const fence = await fenceOf(store, first);
+    await store.release(first, null, { lastFences: [fence] }, io);
+    // As if it had been over for long, with a fence that the clock has not reached.
+    const far = fence + 3_600_000_000n;
+    await node.query(
+      `UPDATE holdfast_lock SET over_us = 1, last = ${far} WHERE lock_key = 'old' AND namespace = 't'`,
+    );
+    const table = new MysqlTable(await poolOf(node), {
+      namespace: "t",
+      system: nodeSystem,
+      several: false,
+    });
+    const floor = await table.raiseFloor(io);
+    expect(BigInt(floor)).toBe(far);
+    await table.clean(floor, io);
+    const [left] = await node.query(
+      "SELECT COUNT(*) AS n FROM holdfast_lock WHERE lock_key = 'old' AND namespace = 't'",
+    );
+    expect(Number(left?.["n"])).toBe(0);
+    expect((await fenceOf(store, request("old"))) > far).toBe(true);
+    await table.close();
+    await store.close();
+    await node.query("UPDATE holdfast_floor SET floor = 0");
+  });
+});
+
+describe("a server", () => {
+  it("that is read-only is refused by name, and used again when it is not (P19)", async () => {
+    await node.query("SET GLOBAL read_only = 1");
+    const locks = open();
+    await expect(locks.tryAcquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      message: expect.stringContaining("read-only") as string,
+      retryable: true,
+    });
+    await node.query("SET GLOBAL read_only = 0");
+    await (await locks.acquire("k")).release();
+  });
+
+  it("that could forget is a finding", async () => {
+    const ids = (await open().check()).map(({ id }) => id);
+    expect(ids).toContain("durability");
+    await node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    await node.query("SET GLOBAL sync_binlog = 1");
+    expect((await open().check()).map(({ id }) => id)).not.toContain("durability");
+    await node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    await node.query("SET GLOBAL sync_binlog = 0");
+  });
+
+  it("that gives this user one connection only is a finding: nobody can wake it", async () => {
+    await node.query(
+      "CREATE USER lone@'127.0.0.1' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 1; GRANT ALL ON locks.* TO lone@'127.0.0.1'",
+    );
+    expect((await open().check()).map(({ id }) => id)).not.toContain("no-push");
+    const lone = open(node.url.replace("app:app@", "lone:p@"));
+    expect(await lone.check()).toContainEqual(expect.objectContaining({ id: "no-push", level: "warning" }));
+  });
+
+  it("with a table of that name that is not ours is refused by name (P17)", async () => {
+    await node.query("CREATE DATABASE odd; USE odd; CREATE TABLE holdfast_lock (id int)");
+    const odd = open(node.url.replace("/locks", "/odd"));
+    await expect(odd.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringContaining("made by somebody else") as string,
+    });
+  });
+
+  it("behind a network that loses replies grants nothing twice, and fences grow (P3, P8)", async () => {
+    const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
+    const [far, near] = [open(node.url.replace(`:${node.port}/`, `:${proxy.port}/`)), open()];
+    await (await far.acquire("swallowed", { ttl: 900 })).release();
+    let before = 0n;
+    for (let turn = 0; turn < 4; turn += 1) {
+      proxy.swallow("replies");
+      const acquiring = far.acquire("swallowed", { ttl: 900, wait: 15_000 });
+      await io.sleep(turn * 100);
+      proxy.heal();
+      const lease = await acquiring;
+      expect(lease.fence > before).toBe(true);
+      before = lease.fence;
+      await lease.release();
+    }
+    await until("a free key", async () => (await near.inspect("swallowed")) === null);
+    await far.close();
+    await proxy.close();
+  });
+
+  it("that answers late keeps its connections, and what was late is no harm (P8, P13)", async () => {
+    const locks = open();
+    await (await locks.acquire("slow", { ttl: 600 })).release();
+    const connections = async (): Promise<number> => {
+      const [row] = await node.query("SHOW GLOBAL STATUS LIKE 'Connections'");
+      return Number(row?.["Value"]);
+    };
+    const before = await connections();
+    const operator = await Asking.open(node.url);
+    // For three times as long as a call may last, every statement waits for a row that somebody else has locked.
+    await operator.run("BEGIN");
+    await operator.rows("SELECT name FROM holdfast_lock WHERE lock_key = 'slow' FOR UPDATE");
+    const acquiring = locks.acquire("slow", { ttl: 600, wait: 15_000 });
+    await io.sleep(700);
+    await operator.run("ROLLBACK");
+    operator.close();
+    await (await acquiring).release();
+    // Ours to count, the operator's, and as many as the pool may have; a pool that starts over needs more each time.
+    expect((await connections()) - before).toBeLessThanOrEqual(2 + 6);
+  });
+
+  it("has no session of ours left after close (P16)", async () => {
+    for (const locks of opened.splice(0)) await locks.close();
+    const asking = await Asking.open(node.url);
+    const sessions = async (): Promise<number> =>
+      Number(
+        await asking.one("SELECT COUNT(*) FROM information_schema.processlist WHERE user IN ('app', 'poor')"),
+      );
+    await until("the end of the sessions", async () => (await sessions()) === 1, 10_000);
+    expect(await sessions()).toBe(1);
+    asking.close();
+  });
+});
+
+async function poolOf({ url }: MariadbNode): Promise<Pool> {
+  return new Pool(new Fleet(new Mysql2Port(await loadMysql2(), parseUrl(url).login), 62_000), nodeSystem);
+}

@@ -1,0 +1,35 @@
+// Connections that end at moments at which nobody expects it.
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Proxy } from "../../../faults/proxy.ts";
+import { ownPool } from "../../../src/stores/postgres/open.ts";
+import { forEver, PgPort } from "../../../src/stores/postgres/port.ts";
+import { PostgresWorld, until } from "./fixture.ts";
+
+let world: PostgresWorld;
+let proxy: Proxy;
+
+beforeAll(async () => {
+  world = await PostgresWorld.start();
+  proxy = await Proxy.listen({ host: "127.0.0.1", port: world.server.port });
+}, 120_000);
+
+afterAll(async () => {
+  await proxy?.close();
+  await world?.stop();
+});
+
+it("a server that welcomes a client and dies in one breath is an error of whoever asked, and ends no process (P17)", async () => {
+  const url = world.url.replace(String(world.server.port), String(proxy.port));
+  const port = new PgPort(await ownPool(url), true);
+  // Welcome and farewell arrive in one piece.
+  proxy.cut("replies");
+  const asked = port.query("SELECT 1", [], forEver()).catch((error: unknown) => error);
+  const theirs = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND state = 'idle'";
+  await until("the connection", async () => (await world.ask(`SELECT pid ${theirs}`)).length === 1);
+  await world.ask(`SELECT pg_terminate_backend(pid) ${theirs}`);
+  await until("its end", async () => (await world.ask(`SELECT pid ${theirs}`)).length === 0);
+  proxy.heal();
+  expect(await asked).toBeInstanceOf(Error);
+  await port.close();
+});

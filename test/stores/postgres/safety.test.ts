@@ -1,0 +1,195 @@
+// What is refused by name, what is found by `check`, and that cleaning up never lets a fence go back.
+
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLocks } from "../../../src/index.ts";
+import { sqlFor } from "../../../src/stores/postgres/sql.ts";
+import { fenceOf, io, PostgresWorld, request, until } from "./fixture.ts";
+
+let world: PostgresWorld;
+
+beforeAll(async () => {
+  world = await PostgresWorld.start();
+});
+
+afterAll(() => world?.stop());
+
+const as = (user: string): string => world.url.replace("postgres@", `${user}@`);
+
+describe("a user who may not make tables", () => {
+  it("is told what has to be run, and can lock once it was (P17)", async () => {
+    await world.ask("CREATE ROLE plain LOGIN");
+    for (const [mode, name] of [
+      ["table", "locks"],
+      ["advisory", "fences"],
+    ] as const) {
+      const refused = createLocks(`${as("plain")}?mode=${mode}`);
+      await expect(refused.acquire("k")).rejects.toMatchObject({
+        code: "ERR_STORE_UNAVAILABLE",
+        retryable: false,
+        message: expect.stringContaining(`CREATE TABLE IF NOT EXISTS holdfast_${name}`) as string,
+      });
+      await refused.close();
+    }
+    const { schema, session_schema: sessions } = sqlFor("holdfast");
+    await world.ask(`${schema} ${sessions}`.trim());
+    await world.ask(
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_locks, holdfast_beats, holdfast_fences, holdfast_sessions TO plain",
+    );
+    for (const mode of ["table", "advisory"]) {
+      const locks = createLocks(`${as("plain")}?mode=${mode}`);
+      expect(await locks.using("k", () => 7)).toBe(7);
+      await locks.close();
+    }
+  });
+});
+
+describe("a server that has just been opened", () => {
+  it("is known to push: what it takes to be heard is waited for", async () => {
+    for (let turn = 0; turn < 50; turn += 1) {
+      const locks = createLocks(world.url);
+      expect((await locks.check()).map(({ id }) => id)).not.toContain("no-push");
+      await locks.close();
+    }
+  });
+});
+
+describe("a server that takes no writes", () => {
+  it("is refused by the name of its setting (P19)", async () => {
+    await world.ask("CREATE ROLE reader LOGIN");
+    await world.ask("ALTER ROLE reader SET default_transaction_read_only = on");
+    const locks = createLocks(as("reader"));
+    await expect(locks.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNSAFE",
+      setting: "default_transaction_read_only",
+    });
+    await locks.close();
+  });
+});
+
+describe("check", () => {
+  it("finds what may forget locks", async () => {
+    await world.ask("CREATE ROLE hasty SUPERUSER LOGIN");
+    await world.ask("ALTER ROLE hasty SET synchronous_commit = off");
+    const locks = createLocks(as("hasty"));
+    const found = (await locks.check()).map(({ id }) => id);
+    expect(found).toContain("synchronous-commit");
+    expect(found).toContain("fsync");
+    await locks.close();
+  });
+
+  it("finds a standby that follows behind the commit", async () => {
+    const locks = createLocks(world.url);
+    const ids = async (): Promise<string[]> => (await locks.check()).map(({ id }) => id);
+    expect(await ids()).not.toContain("asynchronous-replication");
+    // What pg_receivewal and a standby begin with.
+    const standby = new pg.Client({ connectionString: world.url, replication: "true" } as pg.ClientConfig);
+    await standby.connect();
+    expect(await locks.check()).toContainEqual(
+      expect.objectContaining({
+        id: "asynchronous-replication",
+        level: "info",
+        what: "one standby follows behind the commit (synchronous_standby_names is empty)",
+      }),
+    );
+    await standby.end();
+    await locks.close();
+  });
+
+  it("finds that the tables are gone", async () => {
+    const locks = createLocks(`${world.url}?table=dropped`);
+    expect((await locks.check()).map(({ id }) => id)).not.toContain("schema");
+    await world.ask("DROP TABLE dropped_beats");
+    expect(await locks.check()).toContainEqual(expect.objectContaining({ id: "schema", level: "danger" }));
+    await locks.close();
+  });
+
+  it.each(["table", "advisory"])("makes tables again that are gone, mode %s (P10)", async (mode) => {
+    const name = `again_${mode}`;
+    const [first, second] = [1, 2].map(() => createLocks(`${world.url}?table=${name}&mode=${mode}`));
+    if (first === undefined || second === undefined) throw new Error("no locks");
+    const before = await first.acquire("k");
+    await before.release();
+    await second.inspect("k");
+    await world.ask(
+      `DROP TABLE IF EXISTS ${name}_locks, ${name}_beats; DROP TABLE IF EXISTS ${name}_fences, ${name}_sessions`,
+    );
+    for (const locks of [first, second]) {
+      await until("another lock", () =>
+        locks.acquire("k", { wait: 1_000 }).then(
+          async (lease) => {
+            expect(lease.fence > before.fence).toBe(true);
+            return await lease.release();
+          },
+          () => false,
+        ),
+      );
+      await locks.close();
+    }
+  });
+
+  it("refuses tables that are not ours", async () => {
+    await world.ask("CREATE TABLE other_locks (id int)");
+    const other = createLocks(`${world.url}?table=other`);
+    await expect(other.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringContaining("?table=NAME") as string,
+    });
+    await other.close();
+  });
+});
+
+describe("a URL", () => {
+  it("to nobody is refused at once, and a wrong mode or table by name", async () => {
+    const locks = createLocks("postgres://nobody@127.0.0.1:1/nothing");
+    await expect(locks.tryAcquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      message: expect.stringContaining("ECONNREFUSED") as string,
+    });
+    await locks.close();
+    expect(() => createLocks(`${world.url}?mode=fast`)).toThrow("mode");
+    expect(() => createLocks(`${world.url}?table=a"b`)).toThrow("table");
+  });
+});
+
+describe("cleaning up", () => {
+  it("deletes what has been over for long, keeps what has not, and a key that comes back has a larger fence (P3, P16)", async () => {
+    const store = await world.open();
+    const sql = sqlFor("holdfast");
+    const old = request("old");
+    const fence = await fenceOf(store, old);
+    await store.release(old, null, { lastFences: [fence] }, io);
+    const held = request("held");
+    await fenceOf(store, held);
+    // As if it had been long ago, under a clock that ran ahead.
+    const ahead = fence + 3_600_000_000n;
+    await world.ask(
+      "UPDATE holdfast_locks SET over_at = now() - interval '1 hour', last = $1 WHERE key = 'old' AND namespace = 't'",
+      [String(ahead)],
+    );
+    const [floor] = await world.ask(sql.floor);
+    expect(BigInt(String(floor?.["last"]))).toBe(ahead);
+    await world.ask(sql.clean, [String(ahead)]);
+    const left = await world.ask(
+      "SELECT convert_from(key, 'UTF8') AS key FROM holdfast_locks WHERE namespace = 't'",
+    );
+    expect(left).toEqual([{ key: "held" }]);
+    expect((await fenceOf(store, request("old"))) > ahead).toBe(true);
+    expect((await fenceOf(store, request("slow", { mode: "shared" }))) > ahead).toBe(true);
+    expect(await store.owns(held, null, io)).toBe(true);
+  });
+});
+
+it("many processes that open a new database at once all find its tables, in either mode", async () => {
+  for (const mode of ["table", "advisory"] as const) {
+    for (let round = 1; round <= 15; round += 1) {
+      const table = `race_${mode}_${round}`;
+      const opened = await Promise.all(
+        Array.from({ length: 8 }, () => world.open({ url: world.url, table, mode }, "race")),
+      );
+      expect(await opened[0]?.inspect("k", io)).toBeNull();
+      await Promise.all(opened.map((store) => store.close()));
+    }
+  }
+});
