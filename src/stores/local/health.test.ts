@@ -1,7 +1,7 @@
 // What the local store finds about the place of its directory: the rules, on what kernels and containers really say.
 
 import { describe, expect, it } from "vitest";
-import { type Machine, surroundings } from "./check.ts";
+import { environmentFindings, type Machine } from "./health.ts";
 import { mountOf, readMounts, remoteFileSystem } from "./file-systems.ts";
 
 const HOST = "pid:[4026531836]";
@@ -54,11 +54,11 @@ const UNIT_TMPFS = `389 22 8:1 / / rw,relatime shared:210 master:1 - ext4 /dev/s
 const machine = (mounts: string, more: Partial<Machine> = {}): Machine => ({
   mounts,
   pidNamespace: HOST,
-  marked: false,
+  isMarked: false,
   ...more,
 });
 const found = (path: string, at: Machine): string[] =>
-  surroundings(path, at).map(({ id, level, what }) => `${id} ${level}: ${what}`);
+  environmentFindings(path, at).map(({ id, level, what }) => `${id} ${level}: ${what}`);
 
 describe("a directory on a network file system", () => {
   it.each([
@@ -72,11 +72,7 @@ describe("a directory on a network file system", () => {
     ["/vagrant", "vboxsf (vagrant)"],
     ["/Users/ann", "virtiofs (mount0)"],
     ["/mnt/wsl/x", "9p (C:\\)"],
-  ])("is a danger: %s", (path, name) => {
-    expect(found(path, machine(SHARES))).toEqual([
-      `network-file-system danger: ${path} is on ${name}, which other machines may share`,
-    ]);
-  });
+  ])("is known: %s", (path, name) => expect(remoteFileSystem(path, SHARES)).toBe(name));
 
   it.each([
     "/",
@@ -86,7 +82,7 @@ describe("a directory on a network file system", () => {
     "/mnt/vault",
     "/mnt/usb",
     "/mnt/nfs4-not",
-  ])("is what %s is not", (path) => expect(found(path, machine(SHARES))).toEqual([]));
+  ])("is what %s is not", (path) => expect(remoteFileSystem(path, SHARES)).toBeNull());
 });
 
 describe("a process in a container", () => {
@@ -107,10 +103,10 @@ describe("a process in a container", () => {
   });
 
   it("is known by its marks where it sees the host's processes, and an image that was booted is none", () => {
-    expect(found("/locks", machine(DOCKER, { marked: true }))).toHaveLength(1);
+    expect(found("/locks", machine(DOCKER, { isMarked: true }))).toHaveLength(1);
     expect(found("/locks", machine(DOCKER))).toEqual([]);
-    expect(found("/tmp", machine(SHARES, { marked: true }))).toEqual([]);
-    expect(found("/tmp", machine("", { pidNamespace: "", marked: true }))).toEqual([]);
+    expect(found("/tmp", machine(SHARES, { isMarked: true }))).toEqual([]);
+    expect(found("/tmp", machine("", { pidNamespace: "", isMarked: true }))).toEqual([]);
   });
 });
 
@@ -121,7 +117,7 @@ describe("a service with a /tmp of its own", () => {
     [UNIT_TMPFS, "/tmp"],
   ])("is told that it meets nobody outside", (mounts, point) => {
     expect(found(`${point}/holdfast-0`, machine(mounts))).toEqual([
-      `private-tmp info: this service has a ${point} of its own (PrivateTmp=)`,
+      `private-tmp info: this service has its own ${point} (PrivateTmp=)`,
     ]);
     expect(found("/var/lib/locks", machine(mounts))).toEqual([]);
   });
