@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { LockLostError } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { arrives, sleep } from "../io.ts";
+import { LONG_WAIT_MS, arrives, sleep } from "../io.ts";
 import { windows } from "../needs.ts";
 
 /** Blocks the event loop, as a long computation would. */
@@ -48,7 +48,7 @@ export const leaseCases: readonly ApiCase[] = [
       lease.signal.addEventListener("abort", () => {
         abortedAtMs = ctx.nowMs();
       });
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       const grantedAtMs = ctx.nowMs();
       assert.equal(lease.held, false);
       assert.equal(lease.remaining, 0);
@@ -75,7 +75,7 @@ export const leaseCases: readonly ApiCase[] = [
       block(500);
       assert.equal(lease.held, false);
       assert.equal(lease.remaining, 0);
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       assert.equal(lease.held, false);
       grew(lease.fence, next.fence);
       assert.equal(await lease.release(), false);
@@ -111,7 +111,7 @@ export const leaseCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key, { ttl: 900, maxHold: 1_500 });
       const sinceMs = ctx.nowMs();
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       assert.ok(ctx.nowMs() - sinceMs >= 1_200, "it ended long before maxHold");
       assert.equal(lease.held, false);
       assert.equal(lease.signal.aborted, true);
@@ -158,7 +158,7 @@ export const leaseCases: readonly ApiCase[] = [
       );
       assert.equal(error.reason, "revoked");
       assert.equal(error.result, "half done");
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       grew(BigInt(must(error.fence, "the fence of the lost lease")), next.fence);
     },
   },
