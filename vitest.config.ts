@@ -2,15 +2,18 @@
 // A test waits for a condition, not for a time, so the deadlines are generous: they end a test that hangs.
 
 import { configDefaults, defineConfig } from "vitest/config";
+import { LongestFirst } from "./scripts/longest-first.mjs";
 import { testParts } from "./scripts/test-parts.mjs";
 
-const WORKERS = 3;
+/** Most tests wait for servers and processes, so two cores carry more than two files at once. */
+const WORKERS = 4;
 const DEADLINE_MS = 180_000;
 const LONG_DEADLINE_MS = 600_000;
 
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
+    sequence: { sequencer: LongestFirst },
     projects: testParts(import.meta.dirname).map(({ name, isLong, include, exclude }) => ({
       test: {
         name,
