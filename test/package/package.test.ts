@@ -20,7 +20,7 @@ let project: Project;
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "holdfast-package-"));
   project = installPacked(builtDir(), dir);
-}, 180_000);
+});
 
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 

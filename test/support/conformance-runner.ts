@@ -1,10 +1,12 @@
 // vitest as the runner of the conformance suite. Cases share nothing but the server, so they run beside each other;
-// those that restart the server or block the event loop run alone.
+// those that restart the server, count what it keeps or occupy the event loop run alone.
 
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { allCases, CASE_MS, type Runner, titleOf } from "../../src/testing/index.ts";
 
-const ALONE: readonly string[] = ["fences/server-restart", "api/blocked-event-loop", "api/crowd"];
+const ALONE: readonly string[] = [
+  ...["fences/server-restart", "hygiene/memory-per-name", "api/blocked-event-loop", "api/crowd"],
+];
 
 const titles: ReadonlySet<string> = new Set(
   allCases.filter(({ id }) => ALONE.includes(id)).map((one) => titleOf(one)),

@@ -32,7 +32,7 @@ export function testDamagedRows(name: string, start: () => Promise<Database>): v
       await (await next).release();
       real.marks = await database.get("marks");
       await other.close();
-    }, 120_000);
+    });
 
     afterAll(async () => {
       await locks?.close();

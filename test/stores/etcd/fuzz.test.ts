@@ -23,7 +23,7 @@ describe("etcd", () => {
     const { kvs } = await gateway.ask<{ kvs: { value: string }[] }>("kv/range", { key: b64(name) });
     real = Buffer.from(kvs[0]?.value ?? "", "base64").toString();
     await lease.release();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await locks?.close();

@@ -41,7 +41,7 @@ beforeAll(async () => {
   for (let proc = 0; proc < 2; proc += 1) pools.push(new Pool(new Fleet(port, 0), nodeSystem));
   // The server's start is reckoned from its clock, so the primary must be known before that is moved.
   await Promise.all(pools.map((pool) => pool.primary()));
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const pool of pools) pool.close();

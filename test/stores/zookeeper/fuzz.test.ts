@@ -30,7 +30,7 @@ describe("ZooKeeper", () => {
     const [name = ""] = await bare.link.send(getChildren("/holdfast/kdamaged"));
     real = (await bare.link.send(getData(`/holdfast/kdamaged/${name}`))).data.toString();
     await lease.release();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await locks?.close();
