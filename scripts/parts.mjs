@@ -28,9 +28,10 @@ export const statics = [
  * Runs parts of the tests in one process of vitest, which shows each part when its last file has ended. When vitest
  * ends without counts, that is a failure of its own.
  * @param {readonly string[]} names
+ * @param {Readonly<Record<string, string>>} env
  * @returns {Promise<Part[]>}
  */
-export async function runTests(names) {
+export async function runTests(names, env = {}) {
   const scratch = mkdtempSync(join(tmpdir(), "holdfast-counts-"));
   const counts = join(scratch, "counts.json");
   const projects = names.flatMap((name) => ["--project", name]);
@@ -40,7 +41,7 @@ export async function runTests(names) {
       [vitest, "run", "--no-color", `--reporter=${REPORTER}`, ...projects],
       {
         cwd: root,
-        env: { ...process.env, HOLDFAST_TEST_COUNTS: counts },
+        env: { ...process.env, ...env, HOLDFAST_TEST_COUNTS: counts },
         stdio: ["ignore", "inherit", "inherit"],
       },
     );

@@ -6,6 +6,9 @@ import { testParts } from "./test-parts.mjs";
 
 const isAll = process.argv.includes("--all");
 
+/** More random histories than in `npm test`, and others each time. */
+const LONGER = { HOLDFAST_HISTORIES: "150" };
+
 async function main() {
   const parts = [await build()];
   if (parts[0].failed > 0) return parts;
@@ -13,7 +16,7 @@ async function main() {
   const names = testParts(root)
     .filter(({ isLong }) => isAll || !isLong)
     .map(({ name }) => name);
-  parts.push(...(await runTests(names)));
+  parts.push(...(await runTests(names, isAll ? LONGER : {})));
   if (isAll) parts.push(await runPart("nodes", ["scripts/nodes.mjs"]));
   return parts;
 }

@@ -17,7 +17,8 @@ import { createLocks, type Locks } from "../../../src/index.ts";
 import { SlotFile } from "../../../src/stores/local/slot-file.ts";
 import { loadKernelLock } from "../../../src/stores/local/kernel-lock.ts";
 import { freshDir } from "./fixture.ts";
-import { complaints, damagedBytes, damagedJson, runs } from "../../support/damage.ts";
+import { complaints, damagedBytes, damagedJson } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 
 let dir: ReturnType<typeof freshDir>;
 let locks: Locks;

@@ -13,7 +13,8 @@ import {
   OPEN_ACL,
   remove,
 } from "../../../src/stores/zookeeper/wire/ops.ts";
-import { complaints, damagedJson, ID, namePart, runs } from "../../support/damage.ts";
+import { complaints, damagedJson, ID, namePart } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 import { type Bare, bareSession } from "./bare-session.ts";
 
 describe("ZooKeeper", () => {
