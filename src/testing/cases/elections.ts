@@ -131,7 +131,7 @@ export const electionProcessCases: readonly ProcessCase[] = [
     level: "process",
     needs: [severalProcesses],
     async run(ctx) {
-      const [ttl, graceMs] = [1_000, 100];
+      const [ttl, graceMs] = [2_000, 200];
       const child = await ctx.child();
       const locks = await ctx.locks();
       const name = ctx.key("leader");

@@ -8,8 +8,8 @@ import { arrives, later, LONG_WAIT_MS, sleep } from "../io.ts";
 import { fifo, kind, severalProcesses } from "../needs.ts";
 import type { ProcessContext } from "../process-context.ts";
 
-const TTL_MS = 1_000;
-const GRACE_MS = 100;
+const TTL_MS = 2_000;
+const GRACE_MS = 200;
 
 /** How long a key may stay taken after its holder was killed. */
 function boundMs(ctx: ProcessContext): number {
