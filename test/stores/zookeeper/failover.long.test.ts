@@ -14,5 +14,5 @@ describe.each([
     const found = await failover(signal);
     expect(found).toMatchObject({ grants: 21, overlaps: 0, fenceErrors: 0 });
     expect(found.nextGrantMs).toBeLessThan(LONGEST_MS);
-  }, 120_000);
+  });
 });

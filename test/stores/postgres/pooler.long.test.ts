@@ -16,7 +16,7 @@ beforeAll(async () => {
   world = await PostgresWorld.start();
   transactions = await startPgbouncer({ serverPort: world.server.port });
   sessions = await startPgbouncer({ serverPort: world.server.port, poolMode: "session" });
-}, 120_000);
+});
 
 afterAll(async () => {
   await transactions?.stop();

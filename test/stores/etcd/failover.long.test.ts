@@ -15,7 +15,7 @@ const made: Locks[] = [];
 
 beforeEach(async () => {
   cluster = await startEtcdCluster();
-}, 120_000);
+});
 
 afterEach(async () => {
   for (const member of cluster.members) member.kill("SIGCONT");
@@ -54,7 +54,7 @@ async function crowd(): Promise<{ holder: Lease; sections: Section[]; all: Promi
   all.catch(() => {});
   const looking = locks();
   await expect
-    .poll(async () => (await looking.inspect("key"))?.waiters?.length, { timeout: 20_000 })
+    .poll(async () => (await looking.inspect("key"))?.waiters?.length, { timeout: 100_000 })
     .toBe(WAITERS);
   return { holder, sections, all };
 }
@@ -91,7 +91,7 @@ describe.each([
       `leader ${how}: next grant ${tookMs.toFixed(0)} ms after the next leader, all ${WAITERS} after ${lastMs.toFixed(0)} ms`,
     );
     expect(tookMs).toBeLessThan(NEXT_GRANT_MS);
-  }, 90_000);
+  });
 
   it("costs a holder that renews nothing (P2)", async () => {
     const lease = await locks().acquire("key", { ttl: 3_000 });
@@ -103,7 +103,7 @@ describe.each([
     expect(await lease.verify()).toBe(true);
     expect(await locks().tryAcquire("key")).toBeNull();
     expect(await lease.release()).toBe(true);
-  }, 60_000);
+  });
 });
 
 /** When another one leads. */

@@ -19,7 +19,7 @@ let cluster: ClusterServers;
 
 beforeAll(async () => {
   [sentinels, cluster] = await Promise.all([startSentinel(), startCluster()]);
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all([sentinels?.stop(), cluster?.stop()]);

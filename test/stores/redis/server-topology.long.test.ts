@@ -16,7 +16,7 @@ beforeAll(async () => {
   [cluster, sentinels] = await Promise.all([startCluster(), startSentinel()]);
   for (const { port } of [...cluster.nodes, ...sentinels.nodes, ...sentinels.sentinels])
     asking.set(port, await Resp.open(port));
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const one of asking.values()) one.close();

@@ -49,7 +49,7 @@ const waits = async (): Promise<number> =>
 beforeAll(async () => {
   server = await startMariadb({ own: true });
   asking = await Asking.open(server.url);
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const locks of opened) await locks.close();
@@ -258,7 +258,7 @@ describe("the server", () => {
       );
     for (const locks of opened.splice(0)) await locks.close();
     for (const one of children.splice(0)) await one.kill();
-    await until("the end of the sessions", async () => (await sessions()) === 1, 10_000);
+    await until("the end of the sessions", async () => (await sessions()) === 1);
     const [one, two] = [createLocks(url()), createLocks(url())];
     await one.acquire("left");
     const waiting = two.acquire("left", { wait: 20_000 }).catch((error: unknown) => error);
@@ -266,7 +266,7 @@ describe("the server", () => {
     await two.close();
     await waiting;
     await one.close();
-    await until("the end of the sessions", async () => (await sessions()) === 1, 10_000);
+    await until("the end of the sessions", async () => (await sessions()) === 1);
     expect(Number(await asking.one("SELECT COUNT(*) FROM information_schema.innodb_trx"))).toBe(0);
   });
 

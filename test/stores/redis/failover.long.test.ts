@@ -33,7 +33,7 @@ describe("with sentinels", () => {
 
   beforeAll(async () => {
     servers = await startSentinel();
-  }, 60_000);
+  });
 
   afterAll(() => servers?.stop());
 
@@ -118,7 +118,7 @@ describe("in a Cluster", () => {
 
   beforeAll(async () => {
     servers = await startCluster({ replicas: true });
-  }, 60_000);
+  });
 
   afterAll(() => servers?.stop());
 

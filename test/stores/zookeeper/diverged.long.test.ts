@@ -38,7 +38,7 @@ const open = async (...ports: readonly number[]): Promise<OpenStore> => {
 
 beforeAll(async () => {
   ensemble = await startEnsemble(3);
-}, 120_000);
+});
 
 afterAll(async () => {
   await Promise.all(opened.map((store) => store.close()));
@@ -113,5 +113,5 @@ describe("a server that shows what the others have deleted", () => {
       LONGEST_MS,
     );
     expect(fence).toBeGreaterThan(before[0] as bigint);
-  }, 120_000);
+  });
 });
