@@ -1,10 +1,12 @@
-// `npm run bench -- local`: one run, ours beside the peers and the bare limit. Writes bench/results/<name>.json.
-// `npm run bench -- --all`: every suite, then the pages. `npm run bench -- --report`: the pages from the results that are there.
+// `npm run bench -- local`: runs one suite and writes its line of bench/results.jsonl.
+// `npm run bench -- --all`: runs every suite, then writes the pages.
+// `npm run bench -- --report`: writes the pages from the recorded results.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { writeSuiteResult } from "./results.ts";
 
 const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>> = {
   actors: () => import("./actors.ts"),
@@ -31,13 +33,10 @@ function installPeers(): void {
 async function measure(name: string): Promise<void> {
   const { run } = await (SUITES[name] as (typeof SUITES)[string])();
   const figures = await run();
-  mkdirSync(join(here, "results"), { recursive: true });
   const machine = { node: process.version, cores: availableParallelism(), platform: process.platform };
-  writeFileSync(
-    join(here, "results", `${name}.json`),
-    `${JSON.stringify({ measured: new Date().toISOString().slice(0, 10), machine, ...figures }, null, 2)}\n`,
-  );
-  console.log(`\nwritten to bench/results/${name}.json`);
+  const measured = new Date().toISOString().slice(0, 10);
+  writeSuiteResult({ suite: name, measured, machine, ...figures });
+  console.log(`\nwritten to bench/results.jsonl: ${name}`);
 }
 
 /** Each suite in a process of its own: what one leaves behind must not slow the next. */

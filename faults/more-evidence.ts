@@ -1,8 +1,9 @@
-// What else the page of evidence tells, from the files that `npm run bench -- losses` and `npm run soak` wrote: the peers under the same
-// faults, and what long runs leave behind.
+// More sections of the page of evidence: other libraries under the same faults, from `npm run bench --
+// losses`, and what a long run leaves behind, from `npm run soak`.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readSuiteResults } from "../bench/results.ts";
 import { figure, markdownTable } from "../scripts/generated.ts";
 import { type Moment, soakPlot } from "./soak/plot.ts";
 
@@ -45,15 +46,15 @@ interface Soak {
 }
 
 export function moreEvidence(): string {
-  const losses = read<Losses>("bench/results/losses.json");
-  const soak = read<Soak>("faults/soak/results/redis.json");
+  const losses = readSuiteResults().find(({ suite }) => suite === "losses") as Losses | undefined;
+  const soak = readSoak("faults/soak/results/redis.json");
   if (soak !== null) writeFileSync(join(ROOT, "docs", "plots", "soak.svg"), soakPlot(soak.moments));
-  return [losses === null ? "" : peers(losses), soak === null ? "" : longRun(soak)].join("");
+  return [losses === undefined ? "" : peers(losses), soak === null ? "" : longRun(soak)].join("");
 }
 
-function read<T>(path: string): T | null {
+function readSoak(path: string): Soak | null {
   const file = join(ROOT, path);
-  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as T) : null;
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Soak) : null;
 }
 
 const ms = (value: number | null): string => (value === null ? "not within 10 s" : `${figure(value)} ms`);

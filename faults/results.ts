@@ -1,14 +1,16 @@
-// The results of runs as files that stay in the project, and the page made of them. What is not in a file is not claimed.
+// The results of fault runs, faults/results.jsonl with one line per store and fault, and the page made of
+// them. The page claims nothing that is not in that file.
 
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { putJsonLine, readJsonLines } from "../scripts/json-lines.ts";
 import type { Figures } from "./figures.ts";
 import { matrix } from "./matrix.ts";
 import { moreEvidence } from "./more-evidence.ts";
 import type { RunSettings } from "./settings.ts";
 
 const ROOT: string = join(import.meta.dirname, "..");
-const FOLDER: string = join(import.meta.dirname, "results");
+const FILE: string = join(import.meta.dirname, "results.jsonl");
 const PAGE: string = join(ROOT, "docs", "evidence.md");
 
 export interface Result extends Figures {
@@ -20,6 +22,9 @@ export interface Result extends Figures {
   readonly versions: { readonly node: string; readonly holdfast: string; readonly server?: string };
 }
 
+/** The dot sorts a fault after those that extend its name: `cut-replies` comes before `cut`. */
+export const runOf = ({ store, fault }: Result): string => `${store}-${fault}.`;
+
 export function writeResult(settings: RunSettings, figures: Figures, server: string | null): void {
   const { store, fault, seed, seconds, clients } = settings;
   const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
@@ -29,7 +34,7 @@ export function writeResult(settings: RunSettings, figures: Figures, server: str
     ...(server === null ? {} : { server }),
   };
   const result: Result = { store, fault, seed, seconds, clients, versions, ...figures };
-  writeFileSync(join(FOLDER, `${store}-${fault}.json`), `${JSON.stringify(result, null, 2)}\n`);
+  putJsonLine(FILE, result, runOf);
 }
 
 export function writePage(): void {
@@ -37,8 +42,7 @@ export function writePage(): void {
 }
 
 export function readResults(): Result[] {
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
-  return names.sort().map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")) as Result);
+  return readJsonLines<Result>(FILE);
 }
 
 const HEAD = `# Evidence

@@ -1,4 +1,5 @@
-// docs/benchmarks.md and its plots, from bench/results. What the page says of its own is in the page; everything between the marks is written here.
+// docs/benchmarks.md and its plots, from bench/results.jsonl. This file writes the text between the marks
+// of the page; the rest of the page is written by hand.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

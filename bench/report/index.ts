@@ -1,9 +1,11 @@
-// `npm run bench -- --report`: docs/benchmarks.md, the measured parts of docs/choosing.md and docs/plots, from the result files that are there.
+// `npm run bench -- --report`: writes docs/benchmarks.md, the measured parts of docs/choosing.md and
+// docs/plots from the recorded results.
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readResults } from "../../faults/results.ts";
 import { writeParts } from "../../scripts/generated.ts";
+import { readSuiteResults } from "../results.ts";
 import { benchmarks } from "./benchmarks.ts";
 import { faultTable, measuredTable, storesPlot } from "./choosing.ts";
 import { readSuites } from "./read.ts";
@@ -14,7 +16,7 @@ const docs = join(bench, "..", "docs");
 const SOAK = "soak.svg";
 
 export function report(): void {
-  const suites = readSuites(join(bench, "results"));
+  const suites = readSuites(readSuiteResults());
   const written = benchmarks(suites, bench);
   const stores = storesPlot(suites);
   const plots = join(docs, "plots");

@@ -1,8 +1,7 @@
-// One reader for all result files. Suites write what they measure in their own words; here every figure becomes a row of one of three
-// kinds: how long (latency), how many (throughput), or anything else, by its path. Nothing that was written is left out.
+// One reader for all results. Each suite names its figures itself. This file turns every figure into a row
+// of one of three kinds: latency, throughput, or anything else by its path. It leaves no figure out.
 
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import type { SuiteResult } from "../results.ts";
 
 export interface Spread {
   readonly median: number;
@@ -64,13 +63,8 @@ const TIMED = /^(.+?)(P50|P99)?(Ms|Us)$/;
 /** Suites whose hot key has a section of a millisecond and does not say so. */
 const USUAL_SECTION_MS = 1;
 
-export function readSuites(folder: string): Suite[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".json"))
-    .sort()
-    .map((name) =>
-      readSuite(name.replace(/\.json$/, ""), JSON.parse(readFileSync(join(folder, name), "utf8")) as Fields),
-    );
+export function readSuites(results: readonly SuiteResult[]): Suite[] {
+  return results.map(({ suite, ...fields }) => readSuite(suite, fields as Fields));
 }
 
 export function readSuite(name: string, file: Fields): Suite {
@@ -281,7 +275,7 @@ const thousandth = (us: number | undefined): number | undefined =>
   us === undefined ? undefined : us / 1_000;
 
 /** threeNodes -> three nodes */
-export function words(name: string): string {
+function words(name: string): string {
   return name
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()

@@ -103,7 +103,7 @@ export class BeliefsBook {
   }
 }
 
-export function nameOf(lease: ClientLease): string {
+function nameOf(lease: ClientLease): string {
   return `${lease.key}@${lease.fenceOf(lease.key)}`;
 }
 

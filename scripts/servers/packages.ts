@@ -45,10 +45,7 @@ export async function findProgram(program: Program, cache: string = cacheFolder(
 }
 
 /** The program from the cache folder, whatever is on PATH. */
-export async function unpackedProgram(
-  program: Program,
-  cache: string = cacheFolder(),
-): Promise<FoundProgram> {
+async function unpackedProgram(program: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
   const release = await debianRelease();
   if (release === null) {
     throw new Error(

@@ -8,7 +8,7 @@ import { freePort } from "./ports.ts";
 import { readableCache, serverUser } from "./postgres.ts";
 import { launch, type RunningServer } from "./process.ts";
 
-export const pgbouncerProgram: Program = {
+const pgbouncerProgram: Program = {
   name: "pgbouncer",
   packages: ["pgbouncer"],
   advice: "install PgBouncer 1.18 or later (package pgbouncer)",

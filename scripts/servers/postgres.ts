@@ -224,7 +224,7 @@ export function serverUser(): ServerUser | undefined {
   throw new Error("PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody");
 }
 
-export function childrenOf(parent: number): number[] {
+function childrenOf(parent: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => parentOf(name) === parent)

@@ -11,7 +11,7 @@ import { type FoundProgram, findProgram, type Program } from "./packages.ts";
 import { freePort, freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
 
-export const TICK_MS = 200;
+const TICK_MS = 200;
 const ANSWER_MS = 5_000;
 const START_MS = 120_000;
 const BIND_TRIES = 5;
@@ -227,7 +227,7 @@ class RunningEnsemble implements Ensemble {
 export type Mode = "leader" | "follower" | "standalone" | "waiting" | "none";
 
 /** What a server says of itself. One that looks for its ensemble answers, but does not serve. */
-export async function modeOf(port: number, host = "127.0.0.1"): Promise<Mode> {
+async function modeOf(port: number, host = "127.0.0.1"): Promise<Mode> {
   const said = await fourLetters(port, "srvr", host);
   const mode = /^Mode: (leader|follower|standalone)$/m.exec(said)?.[1];
   if (mode !== undefined) return mode as Mode;

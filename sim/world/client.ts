@@ -271,7 +271,7 @@ export class SimClient {
   }
 }
 
-export function nameOf(lease: Lease): string {
+function nameOf(lease: Lease): string {
   return `${lease.key}@${lease.fenceOf(lease.key)}`;
 }
 

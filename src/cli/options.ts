@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type AllowName, createLocks, duration, type Locks, type LocksOptions } from "../index.ts";
 import { type LocalStore, localByUrl } from "../stores/local/index.ts";
 
-export const DEFAULT_STORE = "local:";
+const DEFAULT_STORE = "local:";
 const MAX_EXIT_CODE = 255;
 
 /**

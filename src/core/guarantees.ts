@@ -1,4 +1,4 @@
-// The three sentences that core, documentation and command derive from a store's guarantees.
+// Rejects requests for kinds of locks that the store's guarantees do not include.
 
 import { UnsupportedError } from "./errors.ts";
 import type { Guarantees, Kind } from "./store.ts";
@@ -10,9 +10,4 @@ export function requireKind(storeName: string, guarantees: Guarantees, kind: Kin
     `the ${storeName} store cannot do ${kind}: it declares ${guarantees.kinds.join(", ")}`,
     { key },
   );
-}
-
-/** When the key of a killed holder is free again. */
-export function freeAfterCrashMs(guarantees: Guarantees, ttlMs: number, graceMs: number): number {
-  return guarantees.freeAfterCrashMs === "lease" ? ttlMs + graceMs : guarantees.freeAfterCrashMs;
 }

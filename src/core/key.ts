@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from "./errors.ts";
 
-export const MAX_KEY_BYTES = 4_096;
+const MAX_KEY_BYTES = 4_096;
 
 const UNSEEN = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 

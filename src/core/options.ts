@@ -73,8 +73,8 @@ export const ALLOW_NAMES: readonly AllowName[] = [
   "old-etcd",
 ];
 
-export const MIN_TTL_MS = 50;
-export const MAX_TTL_MS: number = 7 * 24 * 3_600_000;
+const MIN_TTL_MS = 50;
+const MAX_TTL_MS: number = 7 * 24 * 3_600_000;
 const MAX_LABEL_LENGTH = 256;
 const MAX_LIMIT = 1_000_000;
 

@@ -25,7 +25,7 @@ function command(): { readonly program: string; readonly loader: readonly string
 }
 
 /** A refusal in the child, with its code. */
-export class ChildError extends Error {
+class ChildError extends Error {
   readonly code: string;
 
   constructor(code: string, message: string) {

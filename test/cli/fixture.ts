@@ -167,7 +167,7 @@ export interface ProcessInfo {
 }
 
 /** Every living process of this machine that we may look at. */
-export function processes(): ProcessInfo[] {
+function processes(): ProcessInfo[] {
   const pids = readdirSync("/proc")
     .map(Number)
     .filter((pid) => pid > 0 && pid !== process.pid && alive(pid));

@@ -47,7 +47,7 @@ const TABLE: readonly Row[] = [
     of: /^core\//,
     may: [/^core\//],
     remedy:
-      "core knows no store, no package and no node: module; what it needs comes through core/store and core/system",
+      "core imports no store, no package and no node: module; core/store and core/system have the types",
   },
   {
     of: /^stores\/url\.ts$/,
@@ -60,7 +60,7 @@ const TABLE: readonly Row[] = [
     may: [/^core\/(errors|key|window|duration)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
     mayTypes: [CONTRACT],
     remedy:
-      "a store imports the types of the contract, core/errors, key, window, duration, stores/shared and itself",
+      "a store imports types of the contract, core/errors, key, window, duration, stores/shared and itself",
   },
   {
     of: /^system\//,
@@ -152,7 +152,8 @@ function target(from: string, specifier: string): string {
 function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolean {
   const own = /^stores\/[a-z-]+\//.exec(from)?.[0];
   if (own !== undefined && to.startsWith(own)) return true;
-  // A redlock is many nodes of what redis has one of: the client's slice and its adapters, the names, what a server says of itself.
+  // Redlock talks to many Redis nodes: it shares the client adapters, the key names and the server facts of
+  // redis.
   const oneNode = /^stores\/redis\/(port|clients|names|facts)\.ts$/;
   if (from.startsWith("stores/redlock/") && oneNode.test(to)) return true;
   return (

@@ -1,17 +1,18 @@
-// All style rules in one place. Each takes one file and returns complaints that say where, what and how to mend it; none
-// reads the disk, so that the tests of the rules can feed them planted mistakes.
+// All style rules for single files. Each takes one file and returns complaints with the place and the remedy.
+// No rule reads the disk, so the tests of the rules can pass them planted mistakes.
 
+import { checkFunctions, checkHeadComment } from "./functions.ts";
 import { checkImports } from "./imports.ts";
-import { checkSizes } from "./sizes.ts";
+import { checkLeftovers } from "./leftovers.ts";
 import { checkTime } from "./time.ts";
 import type { Complaint, SourceFile } from "./tree.ts";
-import { checkWords } from "./words.ts";
 
-export type Rule = (file: SourceFile) => Complaint[];
+type Rule = (file: SourceFile) => Complaint[];
 
-export const rules: Readonly<Record<"imports" | "time" | "sizes" | "words", Rule>> = {
+export const rules = {
   imports: checkImports,
   time: checkTime,
-  sizes: checkSizes,
-  words: checkWords,
-};
+  functions: checkFunctions,
+  headComment: checkHeadComment,
+  leftovers: checkLeftovers,
+} satisfies Readonly<Record<string, Rule>>;

@@ -1,5 +1,5 @@
-// TypeScript with its comments, and if wished its strings, blanked out: every character keeps its place, so that line
-// numbers stay right. Not a parser: enough to tell code from text.
+// Blanks out the comments of TypeScript and, on request, its strings. Every character keeps its position,
+// so line numbers stay right. This is not a parser: it only tells code from text.
 
 const REGEX_MAY_FOLLOW =
   /(^|[(,=:[!&|?{};+\-*%<>~^]|\b(return|typeof|case|in|of|void|await|throw|delete))\s*$/;

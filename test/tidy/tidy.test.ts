@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { rules } from "./rules.ts";
 import { readTree, show } from "./tree.ts";
+import { checkWidth, readRecord } from "./width.ts";
 
 const files = readTree(join(import.meta.dirname, "..", ".."));
 
@@ -17,14 +18,19 @@ describe("the project", () => {
   });
 
   const sentences = {
-    imports: "imports only what the table of imports allows",
-    time: "reaches time and chance through the system only",
-    sizes: "has files and functions that can be read at one go, each file with a head comment",
-    words: "names no machine, no mirror, nothing unfinished, and no test that does not run",
+    imports: "imports only what the import table allows",
+    time: "reads time and randomness only through the system",
+    functions: "has no function longer than 60 lines",
+    headComment: "has a head comment in every source file",
+    leftovers: "has no TODO, no test that is switched off and no path of a home directory",
   } as const;
-  for (const name of ["imports", "time", "sizes", "words"] as const) {
+  for (const name of Object.keys(sentences) as (keyof typeof sentences)[]) {
     it(sentences[name], () => {
       expect(files.flatMap((file) => rules[name](file)).map(show)).toEqual([]);
     });
   }
+
+  it("has no more wide lines than recorded, and no fewer", () => {
+    expect(checkWidth(files, readRecord()).map(show)).toEqual([]);
+  });
 });

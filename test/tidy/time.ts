@@ -1,5 +1,5 @@
-// Time and chance have one door, src/system/node.ts. In core and in the stores every other way to them is banned, because
-// the simulator and the tests with a virtual clock would not see it.
+// src/system/node.ts is the only source of time and randomness. Core and the stores may use no other
+// source, because the simulator and the tests with a virtual clock could not control it.
 
 import { importsOf } from "./imports.ts";
 import { codeOf } from "./scan.ts";

@@ -24,8 +24,8 @@ const NOT_OURS: ReadonlySet<string> = new Set([
   "node_modules",
   "results",
 ]);
-const TEXT =
-  /(\.(c|cjs|css|html|js|json|lua|md|mjs|proto|sh|sql|ts|txt|ya?ml)|(^|\/)[^./]+|(^|\/)\.[a-z]+(ignore|rc|attributes))$/;
+const EXTENSION = /\.(c|cjs|css|html|js|jsonl?|lua|md|mjs|mts|proto|py|sh|sql|ts|txt|ya?ml)$/;
+const PLAIN_NAME = /(^|\/)([^./]+|\.[a-z]+(config|ignore|rc|attributes))$/;
 
 /** Every text file below `root` that is ours, whether git knows it already or not. */
 export function readTree(root: string, folder = ""): SourceFile[] {
@@ -33,7 +33,8 @@ export function readTree(root: string, folder = ""): SourceFile[] {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
     if (entry.isDirectory() && !NOT_OURS.has(entry.name)) files.push(...readTree(root, path));
-    if (entry.isFile() && TEXT.test(path)) files.push({ path, text: readFileSync(join(root, path), "utf8") });
+    if (entry.isFile() && (EXTENSION.test(path) || PLAIN_NAME.test(path)))
+      files.push({ path, text: readFileSync(join(root, path), "utf8") });
   }
   return files;
 }

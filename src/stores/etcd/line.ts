@@ -34,7 +34,7 @@ export function absent(key: string): LooseCompare {
 }
 
 /** Nothing lies in this span. */
-export function empty({ key, end }: Span): LooseCompare {
+function empty({ key, end }: Span): LooseCompare {
   return { key, end, target: CREATION, result: EQUAL, createRevision: 0 };
 }
 

@@ -35,7 +35,7 @@ export function unescapeName(text: string): string {
 }
 
 /** Everything that begins with `prefix`, which ends in a slash: the character after the slash is 0. */
-export function under(prefix: string): Span {
+function under(prefix: string): Span {
   return { key: prefix, end: `${prefix.slice(0, -1)}0` };
 }
 

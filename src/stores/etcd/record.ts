@@ -41,7 +41,7 @@ export interface Row {
 }
 
 /** A lone holder may use so many numbers above its fence. */
-export const FENCE_BITS = 13;
+const FENCE_BITS = 13;
 export const FENCE_ROOM: number = 2 ** FENCE_BITS - 1;
 /** Fences must fit a signed column of 64 bits. */
 const LAST_REVISION = 2 ** (63 - FENCE_BITS);

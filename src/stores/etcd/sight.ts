@@ -141,7 +141,7 @@ export function holderInfo(row: Row, nowMs: number, life: LeaseLife | null): Hol
   };
 }
 
-export function fenceInUse({ words, revision }: Row): bigint {
+function fenceInUse({ words, revision }: Row): bigint {
   return BigInt(words.used ?? words.fence ?? fenceOf(revision));
 }
 

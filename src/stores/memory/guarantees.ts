@@ -4,7 +4,7 @@ import type { Guarantees } from "../../core/store.ts";
 
 /** A chosen waiter may take so long to answer; it beats four times in that time. */
 export const CLAIM_MS = 1_000;
-export const HEARTBEAT_MS: number = CLAIM_MS / 4;
+const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 export const memoryGuarantees: Guarantees = {
   fence: "G3",

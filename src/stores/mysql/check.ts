@@ -124,7 +124,7 @@ function idleSessions({ idleSeconds }: ServerFacts): Finding[] {
   ];
 }
 
-export function durability({ flush, syncBinlog }: ServerFacts): Finding[] {
+function durability({ flush, syncBinlog }: ServerFacts): Finding[] {
   const lax = [
     ...(flush === "1" || flush === "" ? [] : [`innodb_flush_log_at_trx_commit is ${flush}`]),
     ...(syncBinlog === null || syncBinlog === "" || syncBinlog === "1"

@@ -56,8 +56,6 @@ function isMisshapen(error: unknown): boolean {
   const state: unknown = (error as { sqlState?: unknown } | null)?.sqlState;
   return MISSHAPEN.has(codeOf(error)) || (typeof state === "string" && DATA_STATE.test(state));
 }
-/** A statement that was cut by KILL QUERY. */
-export const CUT = 1317;
 
 export function codeOf(error: unknown): number {
   const code = (error as { errno?: unknown } | null)?.errno;

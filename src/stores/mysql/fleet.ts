@@ -18,7 +18,7 @@ import { ensureSchema, tableSchema } from "./schema.ts";
 import { sql } from "./sql.ts";
 
 /** So long a primary that does not answer must have been silent before another one takes over. */
-export const SILENCE_MS = 3_000;
+const SILENCE_MS = 3_000;
 /** Uptime is told in whole seconds. */
 const SAME_START_US = 3_000_000;
 

@@ -9,8 +9,8 @@ export const ROW_POLL_MS = 1_000;
 export const ROW_CLAIM_MS = 1_000;
 
 /** A chosen waiter of the lease table may take so long to answer; it beats four times in that time. */
-export const CLAIM_MS = 2_000;
-export const HEARTBEAT_MS: number = CLAIM_MS / 4;
+const CLAIM_MS = 2_000;
+const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 export const mysqlGuarantees: Guarantees = {
   // On one server a fence is a row that is committed before the grant is told. Over a failover to a server that may lack the

@@ -1,7 +1,7 @@
 // One connection of row mode: a session that can hold one row. It has a token, a named lock that lives exactly as long as the
 // session, by which others can see that it lives and find it to be ended.
 
-import { CUT, codeOf, LOCKED } from "./errors.ts";
+import { codeOf, LOCKED } from "./errors.ts";
 import type { SqlConnection } from "./port.ts";
 
 export type Dialect = "mariadb" | "mysql";
@@ -103,9 +103,4 @@ export class RowSession {
 /** The named lock of a session. Statements look for it by the same words. */
 export function nameOf(token: string): string {
   return `holdfast:${token}`;
-}
-
-/** Whether a wait was cut on purpose. */
-export function wasCut(error: unknown): boolean {
-  return codeOf(error) === CUT;
 }

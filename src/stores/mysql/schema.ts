@@ -26,7 +26,7 @@ export const tableSchema: Schema = {
   ],
 };
 
-export function ddlOf(schema: Schema): string {
+function ddlOf(schema: Schema): string {
   return schema.statements.map((statement) => `${statement};`).join("\n");
 }
 

@@ -3,8 +3,8 @@
 import type { Guarantees } from "../../core/store.ts";
 
 /** A chosen waiter may take so long to answer; it beats four times in that time. */
-export const CLAIM_MS = 1_000;
-export const HEARTBEAT_MS: number = CLAIM_MS / 4;
+const CLAIM_MS = 1_000;
+const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 export const postgresGuarantees: Guarantees = {
   // Fences are rows of a database that keeps what it has committed, with a floor below which none is made anew.
@@ -37,7 +37,7 @@ export const postgresGuarantees: Guarantees = {
 };
 
 /** How often a waiter asks whether its session still waits. */
-export const LOOK_MS = 1_000;
+const LOOK_MS = 1_000;
 
 export const advisoryGuarantees: Guarantees = {
   fence: "G3",

@@ -5,7 +5,7 @@ import type { Topology } from "./urls.ts";
 
 /** A chosen waiter may take so long to answer; it beats four times in that time. */
 export const CLAIM_MS = 1_000;
-export const HEARTBEAT_MS: number = CLAIM_MS / 4;
+const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 const FAILOVER_OF_ONE = "no failover to a replica that may lack the newest writes";
 

@@ -5,11 +5,11 @@ const ESCAPED = /[%{}]/g;
 const ESCAPES = /%(25|7B|7D)/g;
 const GLOB = /[*?[\]\\^]/g;
 
-export function escapeKey(key: string): string {
+function escapeKey(key: string): string {
   return key.replace(ESCAPED, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-export function unescapeKey(text: string): string {
+function unescapeKey(text: string): string {
   return text.replace(ESCAPES, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }
 

@@ -54,7 +54,7 @@ export function readOut(reply: Reply): Out | null {
   return { kind: "out", why: why as Out["why"], upMs: Number(upMs), leftMs: Number(leftMs) };
 }
 
-export function readHeld(words: readonly string[]): Held | null {
+function readHeld(words: readonly string[]): Held | null {
   if (words[0] !== "held") return null;
   const [, label, fence, used, remaining, held, waitingFor, revoked, kept] = words as string[];
   const info: HolderInfo = {

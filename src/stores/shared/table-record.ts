@@ -5,7 +5,7 @@ import { emptyRecord, type HolderRow, type KeyRecord, type WaiterRow } from "./r
 import type { Beat, LoneHolder, RowState, TableRow } from "./table.ts";
 
 /** For how long it is remembered that a request has ended (P8). */
-export const REMEMBER_MS = 60_000;
+const REMEMBER_MS = 60_000;
 /** A waiter is forgotten after five claim windows of a second; some more, so that no row goes under it. */
 const FORGOTTEN_MS = 10_000;
 

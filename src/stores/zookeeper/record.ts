@@ -19,7 +19,7 @@ export interface PlaceRecord {
 }
 
 /** So many fences belong to a place: its own and those that follow, for hand-offs inside its process. */
-export const FENCES_PER_ZXID = 8_192n;
+const FENCES_PER_ZXID = 8_192n;
 export const FENCE_ROOM: number = Number(FENCES_PER_ZXID) - 1;
 const LARGEST_ZXID = 2n ** 63n / FENCES_PER_ZXID;
 

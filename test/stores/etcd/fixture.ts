@@ -8,7 +8,7 @@ import type { EtcdPort } from "../../../src/stores/etcd/port.ts";
 import { EtcdOpenStore } from "../../../src/stores/etcd/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 
-export function endpointsOf(url: string): string[] {
+function endpointsOf(url: string): string[] {
   return url.replace(/^etcds?:\/\//, "").split(",");
 }
 

@@ -6,7 +6,8 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLocks, LockError, type Locks } from "../../../src/index.ts";
 import { stepLine } from "../../../src/stores/local/log-format.ts";
-import { complaints, damagedBytes, damagedJson, runs } from "../../support/damage.ts";
+import { complaints, damagedBytes, damagedJson } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 import { folderIn, freshDir, logIn } from "./fixture.ts";
 
 let dir: ReturnType<typeof freshDir>;

@@ -12,7 +12,7 @@ import { redlock, redlockGuarantees } from "../../../src/stores/redlock/index.ts
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { Resp } from "../redis/resp.ts";
 
-export const NODES = 5;
+const NODES = 5;
 const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /** In memory where that can be had: five servers that wait for a disk with every write are slow on a small machine. */

@@ -11,7 +11,7 @@ import { zookeeper, zookeeperGuarantees } from "../../../src/stores/zookeeper/in
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { countNodes } from "./bare-session.ts";
 
-export const SESSION_MS = 2_000;
+const SESSION_MS = 2_000;
 
 interface Servers extends Server {
   readonly url: string;

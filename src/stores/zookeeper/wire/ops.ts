@@ -198,7 +198,7 @@ function readMulti(from: JuteReader, ops: readonly Op<unknown>[]): MultiResult[]
   }
 }
 
-export function readStat(from: JuteReader): Stat {
+function readStat(from: JuteReader): Stat {
   const czxid = from.long();
   from.long();
   const [ctime, mtime] = [Number(from.long()), Number(from.long())];

@@ -1,0 +1,85 @@
+// The types of the store factories and of the guards. Compiled, never run.
+
+import type { Lease, Store } from "holdfast";
+import { FenceGate, fenceHeader, guardKey, guardRow, requireFence } from "holdfast/fence";
+import { expectTypeOf } from "vitest";
+import { etcd } from "../../src/stores/etcd/index.ts";
+import { local, type LocalStore } from "../../src/stores/local/index.ts";
+import { memory } from "../../src/stores/memory/index.ts";
+import { mysql } from "../../src/stores/mysql/index.ts";
+import { postgres } from "../../src/stores/postgres/index.ts";
+import { redis } from "../../src/stores/redis/index.ts";
+import { redlock } from "../../src/stores/redlock/index.ts";
+import { zookeeper } from "../../src/stores/zookeeper/index.ts";
+
+declare const lease: Lease;
+declare const client: object;
+
+export function factories(): void {
+  expectTypeOf(memory()).toEqualTypeOf<Store>();
+  expectTypeOf(local({ dir: "/srv/locks" })).toEqualTypeOf<LocalStore>();
+  expectTypeOf<LocalStore>().toExtend<Store>();
+  expectTypeOf(redis({ client, replicas: 1, scripts: false })).toEqualTypeOf<Store>();
+  expectTypeOf(redlock({ nodes: [client, "redis://h1"], maxTtl: "60s" })).toEqualTypeOf<Store>();
+  expectTypeOf(postgres({ pool: client, mode: "advisory" })).toEqualTypeOf<Store>();
+  expectTypeOf(mysql({ url: "mysql://h/db", mode: "row" })).toEqualTypeOf<Store>();
+  expectTypeOf(etcd({ endpoints: ["h1:2379"], order: "exclusive", tls: true })).toEqualTypeOf<Store>();
+  expectTypeOf(zookeeper({ servers: ["h1"], sessionTimeout: "6s" })).toEqualTypeOf<Store>();
+}
+
+export function wrongOptions(): void {
+  // @ts-expect-error: a path is an option
+  local("/srv/locks");
+  // @ts-expect-error: unknown option
+  local({ path: "/srv/locks" });
+  // @ts-expect-error: a client is an object
+  redis({ client: "redis://h1" });
+  // @ts-expect-error: unknown driver
+  redis({ url: "redis://h1", driver: "other" });
+  // @ts-expect-error: unknown option
+  redis({ url: "redis://h1", replica: 1 });
+  // @ts-expect-error: nodes are required
+  redlock({});
+  // @ts-expect-error: a list of nodes
+  redlock({ nodes: "redis://h1" });
+  // @ts-expect-error: a text without a unit
+  redlock({ nodes: ["redis://h1"], maxTtl: "60" });
+  // @ts-expect-error: a pool is an object
+  postgres({ pool: "postgres://h1/db" });
+  // @ts-expect-error: unknown mode
+  postgres({ pool: client, mode: "row" });
+  // @ts-expect-error: a URL is required
+  mysql({ mode: "row" });
+  // @ts-expect-error: unknown mode
+  mysql({ url: "mysql://h/db", mode: "advisory" });
+  // @ts-expect-error: unknown order
+  etcd({ endpoints: ["h1:2379"], order: "lifo" });
+  // @ts-expect-error: a list of servers
+  zookeeper({ servers: "h1" });
+}
+
+export async function guards(): Promise<void> {
+  await guardRow(client, { table: "orders", id: 42, fence: lease });
+  await guardRow(client, { table: "orders", id: 42, fence: 5n });
+  const { text, values } = guardRow.sql("postgres", { table: "orders", id: 42, fence: lease });
+  expectTypeOf(text).toEqualTypeOf<string>();
+  expectTypeOf(values).toEqualTypeOf<readonly unknown[]>();
+  expectTypeOf(fenceHeader(lease)).toEqualTypeOf<Record<string, string>>();
+  const gate = new FenceGate();
+  gate.pass("a", lease);
+  requireFence(gate, (_, claim) => new Response(String(claim.fence)));
+  // @ts-expect-error: a fence is a lease or a bigint
+  await guardRow(client, { table: "orders", id: 42, fence: 5 });
+  // @ts-expect-error: a fence is required
+  await guardRow(client, { table: "orders", id: 42 });
+  // @ts-expect-error: unknown dialect
+  guardRow.sql("sqlite", { table: "orders", id: 42, fence: 5n });
+  // @ts-expect-error: neither a client of Redis nor one of etcd
+  await guardKey("redis://h1", "a", lease);
+  // @ts-expect-error: a fence is a lease or a bigint
+  gate.pass("a", "5");
+  // @ts-expect-error: the header names the key of a lease
+  fenceHeader(5n);
+  // @ts-expect-error: a handler answers with a Response
+  requireFence(gate, () => "ok");
+}
