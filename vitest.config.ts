@@ -2,15 +2,22 @@
 // A test waits for a condition, not for a time, so the deadlines are generous: they end a test that hangs.
 
 import { configDefaults, defineConfig } from "vitest/config";
+import { LongestFirst } from "./scripts/longest-first.mjs";
 import { testParts } from "./scripts/test-parts.mjs";
 
-const WORKERS = 3;
+/** Most tests wait for servers and processes, so two cores carry more than two files at once. */
+const WORKERS = 4;
+/** Of the conformance suite, which mostly waits. */
+const CONCURRENT_CASES = 4;
+/** Each is several processes that never rest. */
+const FAULT_RUNS = 2;
 const DEADLINE_MS = 180_000;
 const LONG_DEADLINE_MS = 600_000;
 
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
+    sequence: { sequencer: LongestFirst },
     projects: testParts(import.meta.dirname).map(({ name, isLong, include, exclude }) => ({
       test: {
         name,
@@ -18,7 +25,7 @@ export default defineConfig({
         exclude: [...configDefaults.exclude, ...exclude],
         retry: 0,
         allowOnly: false,
-        maxConcurrency: 2,
+        maxConcurrency: name.startsWith("faults") ? FAULT_RUNS : CONCURRENT_CASES,
         testTimeout: isLong ? LONG_DEADLINE_MS : DEADLINE_MS,
         hookTimeout: DEADLINE_MS,
       },

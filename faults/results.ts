@@ -68,7 +68,7 @@ A seed repeats the plan of a run: who asks for what, and when which fault strike
 run that fails keeps its histories, prints where they are, and takes the place of the good one in this table. \`client-wall-clock\`, \`server-clock\` and \`full-disk\` need a C compiler and fail without one.
 \`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
 or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
-That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.test.ts\`).
+That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.long.test.ts\`).
 `;
 
 const NOTES = `
@@ -85,7 +85,7 @@ A wall clock that was set between a grant and its holder's first look ends the l
 One failure is not in the table: a run of \`member-restart\` on ZooKeeper (seed 11), on an overloaded machine, in which keys stayed taken
 for 45 s after three changes of the leader, by places in line that no process knew of (P10). Repeats of the same seed were clean; the table has the last one.
 What fits it is a server that shows nodes which the others have deleted, as ZooKeeper before 3.9.4 has them now and then after a leader was lost. Such a
-server, made on purpose, did the same to waiters; it is noticed and left since then (\`test/stores/zookeeper/diverged.test.ts\`).
+server, made on purpose, did the same to waiters; it is noticed and left since then (\`test/stores/zookeeper/diverged.long.test.ts\`).
 
 Faults that have to take hold are made sure of, else the run fails: \`server-clock\` asks every server for its time before it begins; \`eviction\`
 counts what was evicted and was not its own junk; \`lock-wait\` looks for a session that waits for a row.

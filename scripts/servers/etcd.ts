@@ -54,9 +54,9 @@ export const etcdProgram: Program = {
 
 const HEARTBEAT_MS = 50;
 const ELECTION_MS = 250;
-const ANSWER_MS = 1_000;
+const ANSWER_MS = 5_000;
 const BIND_TRIES = 5;
-const LED_MS = 20_000;
+const LED_MS = 120_000;
 const LOOK_EVERY_MS = 10;
 
 export async function startEtcd(

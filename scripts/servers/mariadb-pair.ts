@@ -11,7 +11,7 @@ import type { RunningServer } from "./process.ts";
 
 export type MariadbArgs = Pick<MariadbOptions, "args" | "env">;
 
-const LINKED_MS = 20_000;
+const LINKED_MS = 120_000;
 
 /** One server on a port and a folder of its own, which outlive its process. */
 export class MariadbNode {

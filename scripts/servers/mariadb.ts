@@ -44,9 +44,9 @@ export const mariadbProgram: Program = {
 export const APP = { user: "app", password: "app", database: "locks" } as const;
 
 const BIND_TRIES = 5;
-const ANSWER_MS = 1_000;
+const ANSWER_MS = 5_000;
 const PROTOCOL = 10;
-const BOOTSTRAP_MS = 60_000;
+const BOOTSTRAP_MS = 180_000;
 const LOG_SIZE = "--innodb-log-file-size=8M";
 /** What is committed is handed to the kernel at once: it survives kill -9 of the server, as a real one would. */
 const QUICK = [

@@ -46,7 +46,7 @@ export const postgresProgram: Program = {
 };
 
 const START_TRIES = 20;
-const ANSWER_MS = 1_000;
+const ANSWER_MS = 5_000;
 const TERM_MS = 5_000;
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 

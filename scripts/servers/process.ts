@@ -51,7 +51,8 @@ export interface LaunchedProcess {
   stop(): Promise<void>;
 }
 
-const START_MS = 20_000;
+// A busy machine takes its time; a server that cannot start ends by itself, and its log tells why.
+const START_MS = 120_000;
 const TERM_MS = 5_000;
 const POLL_MS = 10;
 const LOG_LINES = 20;

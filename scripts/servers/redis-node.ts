@@ -9,9 +9,9 @@ import type { FoundProgram } from "./packages.ts";
 import type { RunningServer } from "./process.ts";
 import { startRedis } from "./redis.ts";
 
-const ASK_MS = 2_000;
+const ASK_MS = 5_000;
 const POLL_MS = 20;
-const AGREE_MS = 30_000;
+const AGREE_MS = 120_000;
 /** What a PING after the command is to give back. */
 const END = "$7\r\nthe-end\r\n";
 

@@ -31,7 +31,7 @@ export const redisProgram: Program = {
 };
 
 const BIND_TRIES = 5;
-const ANSWER_MS = 1_000;
+const ANSWER_MS = 5_000;
 
 export async function startRedis(options: RedisOptions = {}): Promise<RunningServer> {
   if (options.own !== true) {

@@ -12,8 +12,8 @@ import { freePort, freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
 
 const TICK_MS = 200;
-const ANSWER_MS = 1_000;
-const START_MS = 60_000;
+const ANSWER_MS = 5_000;
+const START_MS = 120_000;
 const BIND_TRIES = 5;
 const MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 /** What the server cannot start without; of each the file without a version in its name. */

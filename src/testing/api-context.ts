@@ -3,14 +3,18 @@
 import { createLocks, type Guarantees, type Locks, type LocksOptions } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
 import type { Subject } from "./case.ts";
+import { arrives, sleep } from "./io.ts";
+import { StallMeter } from "./stall-meter.ts";
+
+const SLACK_MS = 2_000;
+const WAIT_STARTS_MS = 50;
 
 export class ApiContext {
   readonly guarantees: Guarantees;
   readonly namespace: string = `t-${nodeSystem.randomId().slice(0, 12)}`;
-  /** What may be added to a bound: ten times what an idle machine needs. */
-  readonly slackMs: number = 2_000;
   protected readonly subject: Subject;
   readonly #made = new Set<Locks>();
+  readonly #meter = new StallMeter();
   #keys = 0;
 
   constructor(subject: Subject) {
@@ -29,6 +33,21 @@ export class ApiContext {
   key(name = "key"): string {
     this.#keys += 1;
     return `${name}-${this.#keys}`;
+  }
+
+  /**
+   * What may be added to a bound: ten times what an idle machine needs, and the time in which the machine stalled since
+   * the case began. Read it after the time was measured.
+   */
+  get slackMs(): number {
+    return SLACK_MS + this.#meter.stalledMs();
+  }
+
+  /** Until `count` others wait for a key that is held. A store that cannot tell who waits gets the time that a start takes. */
+  async untilWaiting(locks: Locks, key: string, count = 1): Promise<void> {
+    const waiters = async (): Promise<number> => (await locks.inspect(key))?.waiters?.length ?? count;
+    await arrives(`wait number ${count} for ${key}`, async () => (await waiters()) >= count);
+    await sleep(WAIT_STARTS_MS);
   }
 
   nowMs(): number {

@@ -8,8 +8,9 @@ import { fileURLToPath } from "node:url";
 import type { Call, ChildSetup, Operation, Operations, Reply } from "./child-protocol.ts";
 import { within } from "./io.ts";
 
-const REPLY_MS = 25_000;
-const EXIT_MS = 5_000;
+// These end a case that hangs: a busy machine takes seconds to start a process.
+const REPLY_MS = 90_000;
+const EXIT_MS = 60_000;
 
 interface Waiting {
   resolve(gives: unknown): void;

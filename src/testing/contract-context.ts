@@ -9,6 +9,7 @@ import { nodeSystem } from "../system/node.ts";
 import type { Server, Subject } from "./case.ts";
 import { makeIo, sleep } from "./io.ts";
 import { Party, type Wish } from "./party.ts";
+import { StallMeter } from "./stall-meter.ts";
 import { VirtualSystem } from "./virtual-system.ts";
 
 /** How finely `until` looks. */
@@ -22,12 +23,11 @@ export class ContractContext {
   readonly namespace: string = `t-${nodeSystem.randomId().slice(0, 12)}`;
   /** Set where the case can move time by hand. */
   readonly virtual: VirtualSystem | null;
-  /** What may be added to a bound. */
-  readonly slackMs: number;
   readonly #subject: Subject;
   readonly #server: Server;
   readonly #system: System;
   readonly #opened = new Set<OpenStore>();
+  readonly #meter: StallMeter | null;
   #keys = 0;
 
   constructor(subject: Subject, server: Server) {
@@ -36,7 +36,7 @@ export class ContractContext {
     this.guarantees = subject.guarantees;
     this.virtual = this.guarantees.clock === "machine" ? new VirtualSystem({ seed: 7 }) : null;
     this.#system = this.virtual ?? nodeSystem;
-    this.slackMs = this.virtual === null ? REAL_SLACK_MS : VIRTUAL_SLACK_MS;
+    this.#meter = this.virtual === null ? new StallMeter() : null;
   }
 
   /** One more opened store, as another process would have it. */
@@ -62,6 +62,11 @@ export class ContractContext {
     return new Party(store, keys, nodeSystem.randomId(), wish, () => this.nowMs());
   }
 
+  /** What may be added to a bound, with the time in which the machine stalled since the case began. */
+  get slackMs(): number {
+    return this.#meter === null ? VIRTUAL_SLACK_MS : REAL_SLACK_MS + this.#meter.stalledMs();
+  }
+
   nowMs(): number {
     return this.#system.monoMs();
   }
@@ -73,11 +78,12 @@ export class ContractContext {
 
   /** Passes time until `look` finds something. */
   async until<T>(what: string, withinMs: number, look: () => Promise<T | null>): Promise<T> {
-    const endMs = this.nowMs() + withinMs + this.slackMs;
+    const sinceMs = this.nowMs();
     for (;;) {
       const found = await look();
       if (found !== null) return found;
-      if (this.nowMs() > endMs) assert.fail(`${what} did not happen within ${Math.round(withinMs)} ms`);
+      if (this.nowMs() > sinceMs + withinMs + this.slackMs)
+        assert.fail(`${what} did not happen within ${Math.round(withinMs)} ms`);
       await this.pass(STEP_MS);
     }
   }

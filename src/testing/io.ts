@@ -3,10 +3,13 @@
 import assert from "node:assert/strict";
 import type { Io } from "../core/store.ts";
 import { nodeSystem } from "../system/node.ts";
+import { StallMeter } from "./stall-meter.ts";
 
-const CALL_TIMEOUT_MS = 5_000;
+const CALL_TIMEOUT_MS = 30_000;
 /** A push crosses real sockets even where time is virtual. Far more than it takes: the bound is only there to end a failure. */
-const ARRIVAL_MS = 3_000;
+const ARRIVAL_MS = 5_000;
+/** How long an acquire in a case waits where the wait must not end first. */
+export const LONG_WAIT_MS = 60_000;
 
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {
@@ -18,17 +21,32 @@ export function makeIo(): Io {
   return { timeoutMs: CALL_TIMEOUT_MS, signal: new AbortController().signal, sleep };
 }
 
-/** Waits in real time until `look` is true. */
+/** Waits in real time until `look` is true. The time in which the machine stalled does not count. */
 export async function arrives(
   what: string,
-  look: () => boolean,
+  look: () => boolean | Promise<boolean>,
   withinMs: number = ARRIVAL_MS,
 ): Promise<void> {
   const endMs = nodeSystem.monoMs() + withinMs;
-  while (!look()) {
-    if (nodeSystem.monoMs() > endMs) assert.fail(`${what} did not happen within ${withinMs} ms`);
+  const meter = new StallMeter();
+  while (!(await look())) {
+    if (nodeSystem.monoMs() > endMs && meter.workingMs() > withinMs)
+      assert.fail(`${what} did not happen within ${withinMs} ms`);
     await sleep(2);
   }
+}
+
+/** Resolves when `count` callers wait for it: nobody goes on before the last one has come. */
+export function meeting(count: number): () => Promise<void> {
+  let [come, open] = [0, (): void => {}];
+  const all = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return () => {
+    come += 1;
+    if (come === count) open();
+    return all;
+  };
 }
 
 /** A promise that is awaited later. If the case fails before, its own failure is the one to be seen. */

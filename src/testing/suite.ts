@@ -32,7 +32,7 @@ export interface Plan {
 }
 
 /** Give the runner a little more than this per test, so that the suite's own message is the one that is seen. */
-export const CASE_MS = 30_000;
+export const CASE_MS = 120_000;
 
 const LEVELS: readonly Level[] = ["contract", "api", "process"];
 const LEVEL_TITLES: Readonly<Record<Level, string>> = {

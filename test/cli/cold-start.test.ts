@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Sandbox } from "./fixture.ts";
 
-const ROUNDS = 20;
+const ROUNDS = 10;
 /** The aim; asserted are ten times as much, because the machine may be busy. */
 const AIM_MS = 150;
 const MOST_MS: number = 10 * AIM_MS;
@@ -29,5 +29,5 @@ describe("holdfast run", () => {
     }
     console.log(`bare node ${Math.round(bareMs)} ms, holdfast run ${Math.round(runMs)} ms`);
     expect(runMs - bareMs).toBeLessThan(MOST_MS);
-  }, 120_000);
+  });
 });

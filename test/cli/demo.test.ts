@@ -29,17 +29,17 @@ describe("the demo", () => {
     expect(row("with holdfast").at(-1)).toBe("0");
     expect(Number(row("with holdfast")[1])).toBeGreaterThan(0);
     expect(folders()).toEqual(before);
-    expect(await until(() => box.leftOver().length === 0, 2_000)).toBe(true);
+    expect(await until(() => box.leftOver().length === 0)).toBe(true);
   });
 
   it("stops when told to, with nothing left", async () => {
     const before = folders();
     const demo = box.spawn(process.execPath, [join(builtDir(), "demo", "main.js"), "30s"]);
-    await until(() => folders().length > before.length, 5_000);
+    await until(() => folders().length > before.length);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     demo.kill("SIGINT");
     expect((await demo.ended).code).toBe(130);
     expect(folders()).toEqual(before);
-    expect(await until(() => box.leftOver().length === 0, 2_000)).toBe(true);
+    expect(await until(() => box.leftOver().length === 0)).toBe(true);
   });
 });

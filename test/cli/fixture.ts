@@ -35,7 +35,7 @@ export function builtDir(): string {
 function sources(): string[] {
   const src = join(root, "src");
   const names = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".ts"),
+    /(?<!\.test)\.ts$/.test(name),
   );
   return names.map((name) => join(src, name));
 }
@@ -97,7 +97,7 @@ export class Running {
 
   /** Waits until its output fits. */
   async says(pattern: RegExp, from: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
-    const found = await until(() => pattern.exec(this[from]), 10_000);
+    const found = await until(() => pattern.exec(this[from]));
     if (found) return found;
     throw new Error(`${from} never fitted ${pattern}: ${this.stdout}\n${this.stderr}`);
   }
@@ -153,7 +153,9 @@ export class Sandbox {
 
   async close(): Promise<void> {
     for (const running of this.#running) running.kill("SIGKILL");
-    await Promise.all(this.#running.map((running) => Promise.race([running.ended, sleep(2_000)])));
+    await Promise.all(
+      this.#running.map((running) => Promise.race([running.ended, sleep(30_000, undefined, { ref: false })])),
+    );
     rmSync(this.dir, { recursive: true, force: true });
   }
 }
@@ -194,8 +196,11 @@ export function alive(pid: number): boolean {
   return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
 }
 
+/** Ends a wait for what never comes. A busy machine takes seconds to start a process. */
+const LONGEST_WAIT_MS = 100_000;
+
 /** Looks every few milliseconds until there is something to see. */
-export async function until<T>(look: () => T | Promise<T>, withinMs: number): Promise<T> {
+export async function until<T>(look: () => T | Promise<T>, withinMs: number = LONGEST_WAIT_MS): Promise<T> {
   for (const endMs = performance.now() + withinMs; ; await sleep(5)) {
     const seen = await look();
     if (seen || performance.now() > endMs) return seen;

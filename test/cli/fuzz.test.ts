@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { Sandbox } from "./fixture.ts";
-import { runs } from "../support/damage.ts";
+import { runs } from "../support/histories-count.ts";
 
 let box: Sandbox;
 let locks: Locks;

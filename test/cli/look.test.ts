@@ -31,7 +31,7 @@ describe("ls", () => {
     await locks.acquire("sema", { limit: 3, permits: 2 });
     await locks.once("tick", { atLeast: "1m", label: "cron" }, () => {});
     const waiting = box.start(["run", "phone:139", "--", "true"]);
-    await until(async () => (await locks.inspect("phone:139"))?.waiters?.length === 1, 5_000);
+    await until(async () => (await locks.inspect("phone:139"))?.waiters?.length === 1);
     const { code, stdout } = await box.run(["ls"]);
     expect(code).toBe(0);
     const rows = stdout
@@ -124,13 +124,11 @@ describe("inspect", () => {
   it("shows holders and waiters", async () => {
     const lease = await locks.acquire("k", { label: "dialler" });
     const waiting = locks.acquire("k", { wait: "30s", label: "next", mode: "shared" });
-    await until(async () => (await locks.inspect("k"))?.waiters?.length === 1, 5_000);
+    await until(async () => (await locks.inspect("k"))?.waiters?.length === 1);
     const lines = (await box.run(["inspect", "k"])).stdout.split("\n");
     expect(lines[0]).toBe("k: 1 holding, 1 waiting");
-    expect(lines[1]).toMatch(
-      new RegExp(`^  held by dialler for \\d+ms, \\d+\\.\\ds left, fence ${lease.fence}$`),
-    );
-    expect(lines[2]).toMatch(/^ {2}waiting: next for \d+ms, shared$/);
+    expect(lines[1]).toMatch(new RegExp(`^  held by dialler for \\S+, \\S+ left, fence ${lease.fence}$`));
+    expect(lines[2]).toMatch(/^ {2}waiting: next for \S+, shared$/);
     const json = JSON.parse((await box.run(["inspect", "--json", "k"])).stdout) as unknown;
     expect(json).toMatchObject({
       key: "k",

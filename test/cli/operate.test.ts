@@ -1,12 +1,14 @@
 // What operators use: `revoke`, `watch`, `doctor`, `bench`, and flags that come from the environment.
 
-import { renameSync } from "node:fs";
+import { appendFileSync, statSync, truncateSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
 import { variableOf } from "../../src/cli/environment.ts";
 import { makeProgram } from "../../src/cli/program.ts";
+import { logIn } from "../stores/local/fixture.ts";
 import { Sandbox, until } from "./fixture.ts";
+import { StallMeter } from "../../src/testing/stall-meter.ts";
 
 let box: Sandbox;
 let locks: Locks;
@@ -24,19 +26,19 @@ const SOON_MS = 5_000;
 
 async function runner(key: string, seconds: number): Promise<ReturnType<Sandbox["start"]>> {
   const running = box.start(["run", key, "--", "sleep", String(seconds)]);
-  await until(async () => (await locks.inspect(key)) !== null, SOON_MS);
+  await until(async () => (await locks.inspect(key)) !== null);
   return running;
 }
 
 describe("revoke", () => {
   it("takes the key away: the command is ended at once, and says so", async () => {
     const running = await runner("job", 30);
-    const startMs = performance.now();
+    const meter = new StallMeter();
     const { code, stdout } = await box.run(["revoke", "job", "--reason", "it hangs", "--yes"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^job is revoked; it is free when its holder has let go, in \S+ at the latest\n$/);
     const ended = await running.ended;
-    expect(performance.now() - startMs).toBeLessThan(SOON_MS);
+    expect(meter.workingMs()).toBeLessThan(SOON_MS);
     expect(ended.code).toBe(79);
     expect(ended.stderr).toContain("it hangs");
     expect(await locks.inspect("job")).toBeNull();
@@ -49,7 +51,7 @@ describe("revoke", () => {
       code: 0,
       stdout: expect.stringMatching(/free at once/) as string,
     });
-    const next = await locks.acquire("job", { wait: "2s" });
+    const next = await locks.acquire("job", { wait: "60s" });
     expect(next.fence > lease.fence).toBe(true);
   });
 
@@ -77,7 +79,7 @@ describe("revoke", () => {
     expect(await lease.verify()).toBe(true);
     const right = await box.spawn("sh", ["-c", command("job")], { HOLDFAST_STORE: box.store }).ended;
     expect(right.stdout).toContain("job is revoked");
-    await until(() => lease.signal.aborted, SOON_MS);
+    await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
   });
 
@@ -108,7 +110,7 @@ describe("revoke", () => {
         { label: "you", fence: String(two.fence) },
       ],
     });
-    await until(() => one.signal.aborted && two.signal.aborted, SOON_MS);
+    await until(() => one.signal.aborted && two.signal.aborted);
     expect([one.held, two.held]).toEqual([false, false]);
   });
 });
@@ -164,10 +166,11 @@ describe("watch", () => {
     const lease = await locks.acquire("job");
     const watching = box.start(["watch", "--every", "50ms"]);
     await watching.says(/job {2}held by/);
-    const [there, elsewhere] = [box.file("store"), box.file("elsewhere")];
-    renameSync(there, elsewhere);
+    const log = logIn(box.file("store"));
+    const { size } = statSync(log);
+    appendFileSync(log, `\n${"0".repeat(80)}\n`);
     await watching.says(/the store does not answer: \S/);
-    renameSync(elsewhere, there);
+    truncateSync(log, size);
     await watching.says(/the store answers again after \d/);
     expect(watching.stdout.match(/does not answer/g)).toHaveLength(1);
     await lease.release();
@@ -190,7 +193,7 @@ describe("doctor", () => {
     expect(stdout).toContain("ttl-too-short");
   });
 
-  it("ends in 69 for a Redis that evicts, with the fix", { timeout: 60_000 }, async () => {
+  it("ends in 69 for a Redis that evicts, with the fix", async () => {
     const server = await startRedis({
       own: true,
       args: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
@@ -268,7 +271,7 @@ describe("the environment", () => {
     const told = { HOLDFAST_KEY: "other", HOLDFAST_FENCE: "7", HOLDFAST_LABEL: "x" };
     const { code } = await box.run(["revoke", "job", "--reason", "x", "--yes"], told);
     expect(code).toBe(0);
-    await until(() => lease.signal.aborted, SOON_MS);
+    await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
   });
 

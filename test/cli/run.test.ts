@@ -63,7 +63,7 @@ describe("busy", () => {
     const ended = await box.run(["run", "-n", "k", "--", "touch", "ran"]);
     expect(ended).toMatchObject({ code: 75, stdout: "" });
     expect(ended.stderr).toMatch(
-      /^holdfast: k: busy, held by "the first" for \d+(ms|\.\ds); gave up after \d+ms\n$/,
+      /^holdfast: k: busy, held by "the first" for \d+(ms|\.\ds); gave up after \S+\n$/,
     );
     expect(box.leftOver().filter((line) => line.includes("ran"))).toEqual([]);
   });
@@ -168,7 +168,7 @@ describe("the child", () => {
     const inherited = open((await box.spawn("sh", look.slice(1)).ended).stdout);
     const child = open((await box.run(["run", "k", "--", ...look])).stdout);
     const ours = child.filter((fd) => !/^[012] /.test(fd) && !inherited.includes(fd));
-    expect(ours).toEqual([expect.stringMatching(`^3 -> ${box.dir}`)]);
+    expect(ours).toEqual([expect.stringMatching(/^3 -> socket:/)]);
   });
 });
 
@@ -209,12 +209,12 @@ describe("afterwards", () => {
 
   it("--at-least keeps the key taken until its time is over", async () => {
     // Long enough for the second one to come in time, on a machine that takes seconds to start a process too.
-    expect((await box.run(["run", "-n", "--at-least", "5s", "tick", "--", "true"])).code).toBe(0);
-    const again = await box.run(["run", "-n", "--at-least", "5s", "tick", "--", "true"]);
+    expect((await box.run(["run", "-n", "--at-least", "8s", "tick", "--", "true"])).code).toBe(0);
+    const again = await box.run(["run", "-n", "--at-least", "8s", "tick", "--", "true"]);
     expect(again.code).toBe(75);
     expect(again.stderr).toMatch(/^holdfast: tick: busy, held by .*\n$/);
     expect(
-      (await box.run(["run", "-w", "30s", "--at-least", "1s", "tick", "--", "sh", "-c", "exit 4"])).code,
+      (await box.run(["run", "-w", "60s", "--at-least", "1s", "tick", "--", "sh", "-c", "exit 4"])).code,
     ).toBe(4);
   });
 });

@@ -23,7 +23,7 @@ describe("while it waits", () => {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"] as const) {
     it(`${signal} ends it in 128 and the signal, and it leaves the line`, async () => {
       const second = box.start(["run", "k", "--", "touch", "ran"]);
-      await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"), 5_000);
+      await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"));
       await second.says(/waiting/, "stderr");
       second.kill(signal);
       const { code, stderr } = await second.ended;
@@ -35,7 +35,7 @@ describe("while it waits", () => {
 
   it("is told in JSON too", async () => {
     const second = box.start(["run", "--json", "k", "--", "true"]);
-    await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"), 5_000);
+    await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"));
     second.kill("SIGTERM");
     expect(JSON.parse((await second.ended).stderr)).toMatchObject({
       outcome: "stopped",
@@ -78,7 +78,7 @@ describe("without a terminal", () => {
     const pid = Number((await wrapper.says(/pid (\d+)/))[1]);
     wrapper.kill("SIGTERM");
     expect((await wrapper.ended).code).toBe(143);
-    expect(await until(() => !alive(pid), 2_000)).toBe(true);
+    expect(await until(() => !alive(pid))).toBe(true);
     expect((await box.run(["run", "-n", "k", "--", "true"])).code).toBe(0);
     expect(box.leftOver()).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe("at a terminal", () => {
     ];
     expect(group).toBe(wrapper);
     process.kill(wrapper, "SIGKILL");
-    expect(await until(() => !alive(child), 2_000)).toBe(true);
+    expect(await until(() => !alive(child))).toBe(true);
   });
 
   it("Ctrl-C is not passed on a second time, SIGTERM is", async () => {

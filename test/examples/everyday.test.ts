@@ -28,7 +28,7 @@ beforeAll(async () => {
     startMariadb({ own: true }),
     startPostgres({ own: true }),
   ]);
-}, 120_000);
+});
 
 afterAll(() => Promise.all([redis, mariadb, postgres].map((server) => server?.stop())));
 
@@ -59,7 +59,7 @@ describe("everyday work", { timeout: 120_000 }, () => {
       let began = 0;
       const talk = (): Promise<void> => {
         began += 1;
-        return expect.poll(() => began, { timeout: 20_000, interval: 5 }).toBeGreaterThanOrEqual(3);
+        return expect.poll(() => began, { timeout: 100_000, interval: 5 }).toBeGreaterThanOrEqual(3);
       };
       const requests = turns(all, 12).map((locks, i) => dial(locks, db, `callee ${i}`, talk));
       const made = (await Promise.all(requests)).filter((number) => number !== null);
@@ -94,10 +94,10 @@ describe("everyday work", { timeout: 120_000 }, () => {
       const elections = all.map((locks, i) => campaign(locks, `replica ${i}`, (beat) => beats.push(beat)));
       for (const _ of all) {
         await expect
-          .poll(() => elections.filter(({ isLeader }) => isLeader).length, { timeout: 20_000 })
+          .poll(() => elections.filter(({ isLeader }) => isLeader).length, { timeout: 100_000 })
           .toBe(1);
         const seen = beats.length;
-        await expect.poll(() => beats.length, { timeout: 20_000 }).toBeGreaterThan(seen);
+        await expect.poll(() => beats.length, { timeout: 100_000 }).toBeGreaterThan(seen);
         const leader = elections.findIndex(({ isLeader }) => isLeader);
         await elections.splice(leader, 1)[0]?.close();
       }

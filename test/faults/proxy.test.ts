@@ -197,7 +197,7 @@ describe("the proxy in front of a real Redis", () => {
     server = await startRedis({ own: true });
     direct = await Resp.open(server.port);
     proxy = await Proxy.listen({ host: "127.0.0.1", port: server.port });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     direct?.close();

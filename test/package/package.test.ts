@@ -20,7 +20,7 @@ let project: Project;
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "holdfast-package-"));
   project = installPacked(builtDir(), dir);
-}, 180_000);
+});
 
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -42,6 +42,7 @@ describe("the packed package", () => {
     expect(readdirSync(project.installed).toSorted()).toEqual([...manifest.files, "package.json"].toSorted());
     const files = readdirSync(join(project.installed, "dist"), { recursive: true, encoding: "utf8" });
     expect(files.filter((name) => /\.[a-z]+$/.test(name) && !/(\.js|\.d\.ts)$/.test(name))).toEqual([]);
+    expect(files.filter((name) => /\.test\.|(^|\/)fixture\./.test(name))).toEqual([]);
   });
 
   it("brings no package but the two it names and theirs, and no client of a server", () => {

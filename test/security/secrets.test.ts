@@ -40,7 +40,7 @@ beforeAll(async () => {
   [world, mariadb] = await Promise.all([RedisWorld.start(), startMariadb({ own: true })]);
   await world.ask("ACL", "SETUSER", "known", "on", ">another", "~holdfast:*", "+@all");
   await world.ask("ACL", "SETUSER", "poor", "on", `>${SECRET}`, "~other:*", "&*", "+@all");
-}, 120_000);
+});
 
 afterAll(async () => {
   await Promise.all([world?.stop(), mariadb?.stop()]);
@@ -173,7 +173,7 @@ describe("what happens to a lock", () => {
     try {
       const env = { HOLDFAST_STORE: world.url };
       const run = box.start(["run", "k", "--", "sleep", "5"], env);
-      await expect.poll(async () => (await box.run(["ls"], env)).stdout, { timeout: 10_000 }).toContain("k");
+      await expect.poll(async () => (await box.run(["ls"], env)).stdout, { timeout: 100_000 }).toContain("k");
       const outputs = [await box.run(["inspect", "k"], env), await box.run(["ls", "--json"], env)];
       run.kill("SIGTERM");
       outputs.push(await run.ended);

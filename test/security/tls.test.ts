@@ -105,7 +105,7 @@ describe.each(KINDS)("$name", ({ start, store, clear: words }) => {
       start(certificate("elsewhere")),
       start(undefined),
     ]);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await Promise.all([right, elsewhere, clear].map((server) => server?.stop()));

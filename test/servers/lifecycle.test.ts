@@ -20,7 +20,7 @@ beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), "holdfast-test-"));
   process.env["TMPDIR"] = temporary;
   await findProgram(redisProgram);
-}, 120_000);
+});
 
 afterEach(() => {
   for (const name of [VARIABLE, "PATH"]) {

@@ -9,9 +9,9 @@ import type { RedisPort } from "../../src/stores/redis/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { type Op, ops, Pair, several, type Side, wish } from "../support/histories.ts";
+import { runs } from "../support/histories-count.ts";
 
-/** More by command: HOLDFAST_HISTORIES=20000 npx vitest run --project sim redis-server. */
-const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 50);
+const HISTORIES = runs(50);
 
 class Simulated implements Side {
   #nowUs = 1_800_000_000_000_000;
@@ -61,8 +61,8 @@ it(
   "gives the answers of the ledger, for any history of requests, releases, revocations and pauses (P1, P3, P5, P8, P9, P12)",
   async () => {
     await expect(
-      fc.assert(fc.asyncProperty(ops(several, wish), compare), { numRuns: HISTORIES }),
+      fc.assert(fc.asyncProperty(ops(several, wish), compare), HISTORIES),
     ).resolves.toBeUndefined();
   },
-  120_000 + HISTORIES * 100,
+  120_000 + HISTORIES.numRuns * 100,
 );

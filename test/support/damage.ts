@@ -5,13 +5,7 @@
 import fc from "fast-check";
 import { LockError, type Locks, UnsafeStoreError } from "../../src/index.ts";
 
-/** The same ones in every run of the tests. Others, and more, by command: HOLDFAST_HISTORIES=2000 npx vitest run --project fuzz. */
-export function runs(usual: number): { readonly numRuns: number; readonly seed?: number } {
-  const wanted = process.env["HOLDFAST_HISTORIES"];
-  return wanted === undefined ? { numRuns: usual, seed: 7 } : { numRuns: Number(wanted) };
-}
-
-const SETTLES_MS = 10_000;
+const SETTLES_MS = 100_000;
 /** Long enough for a call to have two seconds on a busy machine. */
 const TTL_MS = 6_000;
 

@@ -3,7 +3,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, type Locks, UnsafeStoreError } from "../../src/index.ts";
-import { complaints, damagedJson, runs } from "./damage.ts";
+import { complaints, damagedJson } from "./damage.ts";
+import { runs } from "./histories-count.ts";
 import { until } from "./store-calls.ts";
 
 export interface Database {
@@ -32,7 +33,7 @@ export function testDamagedRows(name: string, start: () => Promise<Database>): v
       await (await next).release();
       real.marks = await database.get("marks");
       await other.close();
-    }, 120_000);
+    });
 
     afterAll(async () => {
       await locks?.close();

@@ -41,11 +41,14 @@ export async function fenceOf(store: OpenStore, one: Request): Promise<bigint> {
   return (await fencesOf(store, one))[0] as bigint;
 }
 
+/** Ends a wait for what never comes. */
+const LONGEST_WAIT_MS = 100_000;
+
 /** Waits until `look` is true. */
 export async function until(
   what: string,
   look: () => boolean | Promise<boolean>,
-  ms = 10_000,
+  ms = LONGEST_WAIT_MS,
 ): Promise<void> {
   const endMs = nodeSystem.monoMs() + ms;
   while (!(await look())) {

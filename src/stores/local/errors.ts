@@ -1,5 +1,4 @@
-// How the file system's errors are told to people: what happened, to which file, and what to do (P17).
-// Never decides anything; never hides the cause.
+// Errors of the file system as errors of ours: what happened, to which file, and what to do (P17). The cause is kept.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
@@ -20,28 +19,14 @@ const UNAVAILABLE: Readonly<Record<string, string>> = {
     "permission is denied. Run as the owner of the directory, or share it: a group that may write, and setgid",
   EMFILE: "this process has too many files open. Raise its limit (ulimit -n)",
   ENFILE: "the machine has too many files open. Raise fs.file-max",
-  ENOENT: "it is not there any more. Somebody removed it while it was in use",
+  ENOENT: "it does not exist any more. Somebody removed it while it was in use",
   ENOTDIR: "a part of the path is not a directory",
 };
-
-/** Locks that the file system does not have cannot be waited for. */
-const NO_LOCKS = new Set(["ENOLCK", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EINVAL"]);
 
 /** `doing` completes "the local store could not". */
 export function fileError(error: unknown, doing: string, path: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const code = errno(error);
-  if (NO_LOCKS.has(code) && doing.startsWith("lock")) {
-    return new UnsafeStoreError(
-      `the local store could not ${doing} ${path}: its file system has no byte-range locks (${code})`,
-      {
-        setting: path,
-        fix: "name a directory on a local file system",
-        key,
-        cause: error,
-      },
-    );
-  }
   const why = UNAVAILABLE[code] ?? (error instanceof Error ? error.message : String(error));
   const retryable = code !== "EROFS" && code !== "EACCES" && code !== "EPERM" && code !== "ENOTDIR";
   return new StoreUnavailableError(
@@ -54,12 +39,12 @@ export function fileError(error: unknown, doing: string, path: string, key?: str
   );
 }
 
-/** A file that cannot be understood is never taken for a free key (P19). */
+/** A log that cannot be understood is never taken for free keys (P19). */
 export function damaged(path: string, what: string, key?: string): UnsafeStoreError {
   const name = key === undefined ? "its key" : showKey(key);
   return new UnsafeStoreError(`the file ${path} is damaged (${what}), so nobody can know who holds ${name}`, {
     setting: path,
-    fix: "stop every process that uses this key, then delete the file",
+    fix: "stop every process that uses this directory, then delete the file",
     key,
   });
 }
@@ -76,18 +61,15 @@ export function otherVersion(path: string, found: number, own: number, key?: str
   );
 }
 
-/** `who` is the process that was found inside the latch, in words. */
-export function latchStuck(
-  key: string,
-  path: string,
-  waitedMs: number,
-  who: string | null,
-): StoreUnavailableError {
-  const inside = who === null ? "a process that this user may not see" : who;
-  return new StoreUnavailableError(
-    `the record of ${showKey(key)} has been in the hands of ${inside} for ${Math.round(waitedMs)} ms: ` +
-      `continue it (kill -CONT) or end it; only this key is affected (${path})`,
-    { key },
+/** Root reads the directory of another user, and changes nothing there. */
+export function readOnlyError(path: string, owner: number, key?: string): UnsafeStoreError {
+  return new UnsafeStoreError(
+    `root does not take locks in ${path}, which belongs to user ${owner} and could lead root to other files`,
+    {
+      setting: path,
+      fix: `run this as that user (setpriv --reuid=${owner} ...), or name a directory that belongs to root`,
+      key,
+    },
   );
 }
 

@@ -1,113 +1,148 @@
-// All that one opened store has in the directory: its process file, mailbox, connections and open files. It is made whole
-// or not at all, and closing it leaves nothing behind. The store replaces it when somebody removed its files.
+// Everything that one opened store has in the directory: its folder, its view of the log, its socket, its connections. A session
+// is made whole or not at all. If somebody deletes its files while they are in use, the store opens a new one.
 
 import type { StoreEnv } from "../../core/store.ts";
-import type { Wake } from "../shared/ledger.ts";
-import { removeOtherBoots } from "./boots.ts";
-import { Floor } from "./floor.ts";
-import { Janitor } from "./janitor.ts";
-import { type KernelLock, loadKernelLock } from "./kernel-lock.ts";
-import { KeyFiles } from "./key-files.ts";
-import { Links } from "./links.ts";
-import { Mailbox, type Message, Roads } from "./mailbox.ts";
-import { Peers } from "./peers.ts";
-import { Place } from "./place.ts";
-import { ProcessFile } from "./process-file.ts";
-import { Steps } from "./steps.ts";
+import { requireAtomicAppend } from "./append-check.ts";
+import { AtomicStep, lastFenceIfOver } from "./atomic-step.ts";
+import { readBootId } from "./boot-id.ts";
+import { cleanUp, processesInRecords } from "./cleanup.ts";
+import { fileError, readOnlyError } from "./errors.ts";
+import { Folder, processName } from "./folder.ts";
+import { type LockDirectory, openDirectory } from "./lock-directory.ts";
+import { Log, MissingLogError } from "./log.ts";
+import { type Message, NotificationSocket } from "./notifications.ts";
+import { PeerSockets } from "./peer-sockets.ts";
+import { rejectPreviousVersion } from "./previous-version.ts";
 
-/** Where the session tells its store. */
-export interface Ears {
-  hear(message: Message): void;
-  /** The process that this waiter watched has lost its mailbox. */
-  alarm(waiter: string): void;
+/** A folder without a log is set aside and made again. More often than this means that somebody keeps deleting files. */
+const REPAIRS = 5;
+
+export interface SessionListener {
+  receive(message: Message): void;
+  /** The process that this waiter watched is dead. */
+  onDeath(waiter: string): void;
 }
 
 export class Session {
-  readonly place: Place;
-  readonly kernel: KernelLock;
-  readonly process: ProcessFile;
-  readonly peers: Peers;
-  readonly files: KeyFiles;
-  readonly links: Links;
-  readonly steps: Steps;
-  readonly #ears: Ears;
-  readonly #roads: Roads;
-  readonly #floor: Floor;
-  readonly #janitor: Janitor;
-  #mailbox: Mailbox | null = null;
+  /** Names this opened store in records and among the sockets. */
+  readonly name: string;
+  readonly directory: LockDirectory;
+  readonly folder: Folder;
+  readonly log: Log;
+  readonly peers: PeerSockets;
+  readonly steps: AtomicStep;
+  readonly #listener: SessionListener;
+  #socket: NotificationSocket | null = null;
+  #cleaning: Promise<void> = Promise.resolve();
 
-  private constructor(place: Place, kernel: KernelLock, process: ProcessFile, env: StoreEnv, ears: Ears) {
-    const { system } = env;
-    this.place = place;
-    this.kernel = kernel;
-    this.process = process;
-    this.#ears = ears;
-    this.#floor = Floor.open(place.floor, kernel);
-    this.#roads = new Roads(place, process.id);
-    this.peers = new Peers(place, kernel);
-    this.files = new KeyFiles(place, kernel, env.namespace, process.id);
-    this.links = new Links(this.#roads, system, (waiter) => ears.alarm(waiter));
-    this.steps = new Steps({
-      system,
-      files: this.files,
-      floor: this.#floor,
-      peers: this.peers,
-      self: process.id,
-      deliver: (wake) => this.#deliver(wake),
-      made: (count) => this.#janitor.made(count),
-    });
-    this.#janitor = new Janitor({
-      place,
-      kernel,
-      peers: this.peers,
-      floor: this.#floor,
-      steps: this.steps,
-      system,
+  private constructor(folder: Folder, log: Log, name: string, env: StoreEnv, listener: SessionListener) {
+    this.name = name;
+    this.directory = folder.directory;
+    this.folder = folder;
+    this.log = log;
+    this.#listener = listener;
+    this.peers = new PeerSockets(folder, (waiter) => listener.onDeath(waiter));
+    this.steps = new AtomicStep({
+      system: env.system,
+      log,
+      self: name,
+      path: folder.path,
+      isAlive: (process) => this.peers.isAlive(process),
+      notify: (wake) => {
+        const { proc, id, revoked } = wake;
+        const message: Message = revoked === undefined ? { wake: id } : { revoked: id, reason: revoked };
+        if (proc === name) this.#listener.receive(message);
+        else this.peers.send(proc, message);
+      },
     });
   }
 
-  static async open(dir: string | undefined, env: StoreEnv, ears: Ears): Promise<Session> {
-    const kernel = loadKernelLock();
-    const freshId = (): string => env.system.randomId();
-    const place = Place.open(dir, freshId);
-    const process = ProcessFile.create(place, kernel, freshId, env.system.processLabel);
-    let session: Session;
+  /** Null if the directory is only read and there is nothing in it. */
+  static async open(
+    dir: string | undefined,
+    env: StoreEnv,
+    listener: SessionListener,
+  ): Promise<Session | null> {
+    const directory = openDirectory(dir);
+    const bootId = readBootId();
+    rejectPreviousVersion(directory, dir === undefined, bootId);
+    const name = processName(env.system.randomId());
+    const opened = openLog(directory, bootId, name, env);
+    if (opened === null) return null;
+    const session = new Session(opened.folder, opened.log, name, env, listener);
+    if (directory.isReadOnly) return session;
     try {
-      session = new Session(place, kernel, process, env, ears);
-    } catch (error) {
-      process.close();
-      throw error;
-    }
-    try {
-      session.#mailbox = await Mailbox.open(place, session.#roads, process.id, (message) =>
-        ears.hear(message),
+      await requireAtomicAppend(session.folder, name);
+      session.#socket = await NotificationSocket.open(session.folder, name, (message) =>
+        listener.receive(message),
       );
-      removeOtherBoots(place, kernel, env.system);
-      session.#janitor.visit();
-      return session;
     } catch (error) {
       await session.close();
       throw error;
     }
+    session.#cleaning = cleanUp(session, env.system).catch(() => {});
+    return session;
+  }
+
+  get lifeline(): number | null {
+    return this.#socket?.descriptor ?? null;
+  }
+
+  /** False once somebody deleted or moved the folder, the log or the socket. */
+  isIntact(): boolean {
+    return this.folder.isLinked() && this.log.isLinked() && (this.#socket?.isLinked() ?? true);
+  }
+
+  /** Rejects every change where the directory is only read. */
+  requireWritable(key?: string): void {
+    if (this.directory.isReadOnly) throw readOnlyError(this.directory.path, this.directory.stats.uid, key);
   }
 
   async close(): Promise<void> {
     this.steps.stop();
-    this.#janitor.visit();
-    this.#janitor.close();
-    await this.links.close();
-    await this.#mailbox?.close();
-    this.files.close();
-    this.peers.close();
-    this.#floor.close();
-    this.#roads.close();
-    this.process.close();
+    await this.#cleaning;
+    await this.peers.close();
+    // Records that still name this store must find a dead socket, or they would be honoured until their leases end.
+    const socket = this.#socket;
+    this.#socket = null;
+    if (socket !== null) await socket.close(this.#isNamedInRecords());
+    this.log.close();
+    this.folder.close();
   }
 
-  #deliver(wake: Wake): void {
-    const message: Message =
-      wake.revoked === undefined ? { wake: wake.id } : { revoked: wake.id, reason: wake.revoked };
-    if (wake.proc === this.process.id) this.#ears.hear(message);
-    else this.links.send(wake.proc, message);
+  #isNamedInRecords(): boolean {
+    try {
+      this.log.refresh();
+    } catch {
+      return true;
+    }
+    return processesInRecords(this.log).has(this.name);
+  }
+}
+
+function openLog(
+  directory: LockDirectory,
+  bootId: string,
+  self: string,
+  env: StoreEnv,
+): { readonly folder: Folder; readonly log: Log } | null {
+  const { namespace, system } = env;
+  for (let left = REPAIRS; ; left -= 1) {
+    const folder = Folder.open({
+      directory,
+      bootId,
+      namespace,
+      emptyLog: Log.emptyText(namespace),
+      randomId: () => system.randomId(),
+    });
+    if (folder === null) return null;
+    try {
+      return { folder, log: new Log({ folder, self, isReadOnly: directory.isReadOnly, lastFenceIfOver }) };
+    } catch (error) {
+      const canRepair = error instanceof MissingLogError && left > 0 && !directory.isReadOnly;
+      if (canRepair) folder.setAside(system.randomId());
+      folder.close();
+      if (!canRepair) throw fileError(error, "open", folder.path);
+    }
   }
 }

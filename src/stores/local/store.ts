@@ -1,12 +1,12 @@
-// The local store as core sees it: each call of the contract is one step over key files, decided by the Ledger.
-// A wake carries no grant here: to look for oneself costs 10 us and gives the full ttl at once. Time is CLOCK_MONOTONIC,
-// which all processes of one boot share.
+// The local store as core sees it: each call of the contract is one atomic step over the log, decided by shared/ledger.ts.
+// A notification carries no grant. Time is the monotonic clock, which all processes of one boot share.
 
 import type {
   AttemptAnswer,
   Finding,
   Grant,
   Guarantees,
+  HolderInfo,
   Io,
   LockInfo,
   LossReason,
@@ -22,18 +22,17 @@ import type {
 } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { toGrant } from "../shared/grant.ts";
-import { holderInfo, type KeyRecord, lockInfo } from "../shared/record.ts";
+import { holderInfo, type KeyRecord } from "../shared/record.ts";
 import { heartbeatFor } from "../shared/rows.ts";
-import { aheadOf, againMs } from "./ahead.ts";
-import { findings } from "./check.ts";
+import type { Decide } from "./atomic-step.ts";
 import { closedError } from "./errors.ts";
 import { CLAIM_MS, HEARTBEAT_MS, localGuarantees } from "./guarantees.ts";
-import { keysIn } from "./listing.ts";
-import type { Message } from "./mailbox.ts";
-import { type Decide } from "./steps.ts";
+import { findings } from "./health.ts";
+import { inspectKey, listKeys } from "./inspect.ts";
+import type { Message } from "./notifications.ts";
 import { Session } from "./session.ts";
 
-type TellLoss = (id: string, reason: LossReason, detail?: string) => void;
+type LossListener = (id: string, reason: LossReason, detail?: string) => void;
 
 /** So many leases are renewed before other work of the process gets its turn. */
 const RENEW_AT_ONCE = 64;
@@ -44,11 +43,12 @@ export class LocalOpenStore implements OpenStore<null> {
   readonly #env: StoreEnv;
   readonly #ended = new EndedIds();
   readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
-  readonly #tellLoss = new Set<TellLoss>();
-  #session!: Session;
-  #mending: Promise<void> | null = null;
+  readonly #lossListeners = new Set<LossListener>();
+  /** Null if the directory is only read and nobody ever locked in it. */
+  #session: Session | null = null;
+  #reopening: Promise<void> | null = null;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
-  #closed = false;
+  #isClosed = false;
 
   private constructor(dir: string | undefined, env: StoreEnv) {
     this.#dir = dir;
@@ -63,46 +63,50 @@ export class LocalOpenStore implements OpenStore<null> {
 
   /** See LocalStore.lifeline. */
   get lifeline(): number | null {
-    return this.#closed ? null : this.#session.process.fd;
+    return this.#session?.lifeline ?? null;
   }
 
   async attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
-    if (!this.#intact()) await this.#mend();
-    const { session, id } = { session: this.#session, id: request.id };
-    let ahead: readonly string[] = [];
-    const answer = await this.#step<AttemptAnswer<null>>(request.keys, true, io, (ledger, record) => {
-      ahead = [];
-      if (this.#ended.has(id)) return { ended: true };
-      const decided = ledger.attempt(request);
-      if ("granted" in decided) return { granted: toGrant(decided.granted) };
-      if (!("busy" in decided)) return decided;
-      const records = request.keys.map(record);
-      if (this.#wakes.has(id)) ahead = aheadOf(records, id, session.process.id, session.peers);
-      return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
-    });
-    if ("busy" in answer && !request.queue) this.#end(id);
-    if (!("busy" in answer) || !this.#wakes.has(id)) return answer;
-    session.links.watch(id, ahead);
-    return {
-      busy: { ...answer.busy, againMs: Math.min(answer.busy.againMs, againMs(ahead, session.links)) },
-    };
+    const session = await this.#writable(request.keys[0], HEARTBEAT_MS);
+    const { id } = request;
+    for (let hasAsked = false; ; hasAsked = true) {
+      let ahead: readonly string[] = [];
+      const answer = await session.steps.run<AttemptAnswer<null>>(request.keys, false, io, (ledger, record) => {
+        ahead = [];
+        if (this.#ended.has(id)) return { ended: true };
+        const decided = ledger.attempt(request);
+        if ("granted" in decided) return { granted: toGrant(decided.granted) };
+        const records = request.keys.map(record);
+        ahead = processesAhead(records, id, session);
+        if (!("busy" in decided)) return decided;
+        return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
+      });
+      if (!("busy" in answer) && !("conflict" in answer)) return answer;
+      // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may be waiting in
+      // the event loop, so that goes first.
+      if (!hasAsked && ahead.length > 0) {
+        await io.sleep(0);
+        if (await session.peers.ask(ahead)) continue;
+      }
+      if ("busy" in answer && !request.queue) this.#end(id);
+      if ("busy" in answer && this.#wakes.has(id)) session.peers.watch(id, ahead);
+      return answer;
+    }
   }
 
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
-    if (!this.#intact()) {
-      const detail = "the file that proves this process alive was removed";
-      return items.map(() => ({ state: "lost", reason: "session", detail }));
-    }
+    const session = await this.#writable(items[0]?.request.keys[0], 0);
     const answers: Promise<RenewAnswer>[] = [];
     for (const item of items) {
       if (answers.length % RENEW_AT_ONCE === RENEW_AT_ONCE - 1) await io.sleep(0);
-      // One key in the hands of a stopped process must not cost the others their renewal.
-      answers.push(this.#renewOne(item, io).catch((cause: unknown) => ({ state: "unknown", cause })));
+      answers.push(
+        renewOne(session, item, io).catch((cause: unknown): RenewAnswer => ({ state: "unknown", cause })),
+      );
     }
     return Promise.all(answers);
   }
 
-  release(
+  async release(
     request: Request,
     _cookie: null,
     options: ReleaseOptions,
@@ -110,139 +114,161 @@ export class LocalOpenStore implements OpenStore<null> {
   ): Promise<"released" | "not-held"> {
     this.#end(request.id);
     const used = options.lastFences.map(Number);
-    return this.#step(request.keys, false, io, (ledger) =>
+    return this.#change(request.keys, io, (ledger) =>
       ledger.release(request.keys, request.id, used) ? "released" : "not-held",
     );
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
+  async abandon(request: Request, io: Io): Promise<void> {
     this.#end(request.id);
-    return this.#step(request.keys, false, io, (ledger) => ledger.abandon(request.keys, request.id));
+    return this.#change(request.keys, io, (ledger) => ledger.abandon(request.keys, request.id));
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
-    if (this.#closed) return Promise.reject(closedError(request.keys[0]));
+    if (this.#isClosed) return Promise.reject(closedError(request.keys[0]));
     this.#wakes.set(request.id, wake);
     return Promise.resolve(() => {
       this.#wakes.delete(request.id);
-      this.#session.links.watch(request.id, []);
+      this.#session?.peers.watch(request.id, []);
     });
   }
 
-  onLoss(tell: TellLoss): () => void {
-    this.#tellLoss.add(tell);
-    return () => this.#tellLoss.delete(tell);
+  onLoss(listener: LossListener): () => void {
+    this.#lossListeners.add(listener);
+    return () => this.#lossListeners.delete(listener);
   }
 
   async owns(request: Request, _cookie: null, _io: Io): Promise<boolean> {
-    return this.#look(
-      request.keys,
-      (ledger) => this.#session.process.intact && ledger.owns(request.keys, request.id),
-    );
+    const session = await this.#writable(request.keys[0], 0);
+    return session.steps.read(request.keys, (ledger) => ledger.owns(request.keys, request.id));
   }
 
-  note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
-    return this.#step(request.keys, false, io, (ledger) =>
-      ledger.note(request.keys, request.id, note?.waitingFor ?? null),
-    );
+  async note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
+    const waitingFor = note?.waitingFor ?? null;
+    return this.#change(request.keys, io, (ledger) => ledger.note(request.keys, request.id, waitingFor));
   }
 
   async inspect(key: string, _io: Io): Promise<LockInfo | null> {
-    return this.#look([key], (ledger, record) => {
-      ledger.sweepLine(record(key));
-      return lockInfo(record(key), this.#env.system.monoMs());
-    });
+    const session = await this.#readable();
+    return session === null ? null : inspectKey(session, key, this.#env.system.monoMs());
   }
 
-  async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
-    let left = options.limit;
-    for await (const key of keysIn(this.#session, io)) {
-      if (left <= 0) return;
-      const info = key.startsWith(options.prefix) ? await this.inspect(key, io) : null;
-      if (info === null) continue;
-      left -= 1;
-      yield info;
-    }
+  async *list(
+    options: { readonly prefix: string; readonly limit: number },
+    io: Io,
+  ): AsyncIterable<LockInfo> {
+    const session = await this.#readable();
+    if (session !== null) yield* listKeys(session, options, this.#env.system, io);
   }
 
-  revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
-    return this.#step([key], false, io, (ledger, record) => ledger.revoke(record(key), options));
+  async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
+    return this.#change([key], io, (ledger, record) => ledger.revoke(record(key), options));
   }
 
   async check(_io: Io): Promise<readonly Finding[]> {
-    if (this.#closed) throw closedError();
-    return findings(this.#session.place, this.#session.kernel);
+    const session = await this.#readable();
+    return session === null ? [] : findings(session);
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#wakes.clear();
-    await this.#mending?.catch(() => {});
-    await this.#session.close();
+    await this.#reopening?.catch(() => {});
+    await this.#session?.close();
+    this.#session = null;
   }
 
-  #step<T>(keys: readonly string[], make: boolean, io: Io, decide: Decide<T>): Promise<T> {
-    if (this.#closed) return Promise.reject(closedError(keys[0]));
-    return this.#session.steps.run(keys, make, io, decide);
+  async #change<T>(keys: readonly string[], io: Io, decide: Decide<T>): Promise<T> {
+    const session = await this.#writable(keys[0], HEARTBEAT_MS);
+    return session.steps.run(keys, true, io, decide);
   }
 
-  #look<T>(keys: readonly string[], decide: Decide<T>): T {
-    if (this.#closed) throw closedError(keys[0]);
-    return this.#session.steps.look(keys, decide);
+  /** The session, or a new one if somebody deleted its files. They are looked for at most every `checkEveryMs`. */
+  async #writable(key: string | undefined, checkEveryMs: number): Promise<Session> {
+    if (this.#isClosed) throw closedError(key);
+    const nowMs = this.#env.system.monoMs();
+    if (this.#session === null || nowMs - this.#checkedAtMs >= checkEveryMs) {
+      if (this.#session === null || !this.#session.isIntact()) await this.#reopen();
+      this.#checkedAtMs = nowMs;
+    }
+    const session = this.#session as Session | null;
+    if (session === null) throw closedError(key);
+    session.requireWritable(key);
+    return session;
   }
 
-  async #renewOne(item: RenewItem<null>, io: Io): Promise<RenewAnswer> {
-    const { request, ttlMs, lastFences, label } = item;
-    const used = lastFences.map(Number);
-    const answer = await this.#step(request.keys, false, io, (ledger) =>
-      ledger.renew(request.keys, request.id, ttlMs, request.graceMs, used, label),
-    );
-    if (answer === "renewed") return { state: "renewed", validMs: ttlMs };
-    if (answer === "gone") return { state: "lost", reason: "gone" };
-    return { state: "lost", reason: "revoked", detail: answer.revoked };
+  async #readable(): Promise<Session | null> {
+    if (this.#isClosed) throw closedError();
+    if (this.#session === null || !this.#session.isIntact()) await this.#reopen();
+    return this.#session;
   }
 
-  /** From this moment a late attempt with this id changes nothing, even if the record cannot be reached yet (P8). */
+  /** What the old session held is gone with its files; the next renewal finds no record and reports the loss. */
+  #reopen(): Promise<void> {
+    this.#reopening ??= (async () => {
+      const old = this.#session;
+      const opened = await this.#openSession();
+      if (this.#isClosed) {
+        await opened?.close();
+        return;
+      }
+      this.#session = opened;
+      await old?.close();
+    })().finally(() => {
+      this.#reopening = null;
+    });
+    return this.#reopening;
+  }
+
+  #openSession(): Promise<Session | null> {
+    return Session.open(this.#dir, this.#env, {
+      receive: (message) => this.#receive(message),
+      onDeath: (waiter) => this.#wakes.get(waiter)?.(),
+    });
+  }
+
+  #receive(message: Message): void {
+    if ("wake" in message) this.#wakes.get(message.wake)?.();
+    else for (const report of this.#lossListeners) report(message.revoked, "revoked", message.reason);
+  }
+
+  /** From now on a late attempt with this id changes nothing (P8). */
   #end(id: string): void {
     this.#ended.add(id, this.#env.system.monoMs());
   }
 
-  #holders(records: readonly KeyRecord[]): ReturnType<typeof holderInfo>[] {
+  #holders(records: readonly KeyRecord[]): HolderInfo[] {
     const nowMs = this.#env.system.monoMs();
     return records.flatMap((record) => record.holders.map((row) => holderInfo(row, nowMs)));
   }
+}
 
-  #hear(message: Message): void {
-    if ("wake" in message) this.#wakes.get(message.wake)?.();
-    else for (const tell of this.#tellLoss) tell(message.revoked, "revoked", message.reason);
-  }
+async function renewOne(session: Session, item: RenewItem<null>, io: Io): Promise<RenewAnswer> {
+  const { request, ttlMs, lastFences, label } = item;
+  const used = lastFences.map(Number);
+  const answer = await session.steps.run(request.keys, true, io, (ledger) =>
+    ledger.renew(request.keys, request.id, ttlMs, request.graceMs, used, label),
+  );
+  if (answer === "renewed") return { state: "renewed", validMs: ttlMs };
+  if (answer === "gone") return { state: "lost", reason: "gone" };
+  return { state: "lost", reason: "revoked", detail: answer.revoked };
+}
 
-  #openSession(): Promise<Session> {
-    return Session.open(this.#dir, this.#env, {
-      hear: (message) => this.#hear(message),
-      alarm: (waiter) => this.#wakes.get(waiter)?.(),
-    });
+/**
+ * The processes right before this request: the live waiter before it in the queue, or the holders if it is first. Only these
+ * are watched, so that a death does not wake the whole queue (P14).
+ */
+function processesAhead(records: readonly KeyRecord[], id: string, session: Session): readonly string[] {
+  const processes = new Set<string>();
+  for (const record of records) {
+    const at = record.line.findIndex((row) => row.id === id);
+    const before = record.line
+      .slice(0, Math.max(at, 0))
+      .findLast((row) => row.proc === session.name || session.peers.isAlive(row.proc));
+    for (const { proc } of before === undefined ? record.holders : [before]) {
+      if (proc !== "" && proc !== session.name) processes.add(proc);
+    }
   }
-
-  /** Asked of the file system once per heartbeat: whoever removes files while they are in use is rarer than that. */
-  #intact(): boolean {
-    const nowMs = this.#env.system.monoMs();
-    if (this.#closed || nowMs - this.#checkedAtMs < HEARTBEAT_MS) return true;
-    if (!this.#session.process.intact) return false;
-    this.#checkedAtMs = nowMs;
-    return true;
-  }
-
-  /** A new session in place of one whose files were removed. What it held is lost; what comes is safe again. */
-  #mend(): Promise<void> {
-    this.#mending ??= (async () => {
-      const broken = this.#session;
-      this.#session = await this.#openSession();
-      await broken.close();
-    })().finally(() => {
-      this.#mending = null;
-    });
-    return this.#mending;
-  }
+  return [...processes];
 }

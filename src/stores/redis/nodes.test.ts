@@ -84,7 +84,7 @@ describe("what is promised", () => {
 
 describe("a slot", () => {
   it("is what Redis says it is", () => {
-    // From CLUSTER KEYSLOT of a real server; test/stores/redis/server-topology.test.ts asks again.
+    // From CLUSTER KEYSLOT of a real server; test/stores/redis/server-topology.long.test.ts asks again.
     for (const [name, slot] of [
       ["123456789", 12_739],
       ["foo", 12_182],

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { later, sleep } from "../io.ts";
+import { LONG_WAIT_MS, later, sleep } from "../io.ts";
 import { kind } from "../needs.ts";
 
 export const actorCases: readonly ApiCase[] = [
@@ -43,7 +43,7 @@ export const actorCases: readonly ApiCase[] = [
       const [key, other] = [ctx.key(), ctx.key()];
       await locks.using(key, async (lease) => {
         const sinceMs = ctx.nowMs();
-        await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { wait: 20_000 }));
+        await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { wait: LONG_WAIT_MS }));
         await fails(
           "ERR_LOCK_DEADLOCK",
           locks.using([key, other], { reentrant: true }, () => {}),
@@ -75,7 +75,7 @@ export const actorCases: readonly ApiCase[] = [
             together += 1;
             await sleep(20);
           });
-          await locks.using(other, { reentrant: true, wait: 20_000 }, async () => {
+          await locks.using(other, { reentrant: true, wait: LONG_WAIT_MS }, async () => {
             inside += 1;
             most = Math.max(most, inside);
             await sleep(5);
@@ -99,7 +99,7 @@ export const actorCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       await one.using(key, { mode: "shared" }, async () => {
-        await fails("ERR_LOCK_DEADLOCK", one.acquire(key, { reentrant: true, wait: 20_000 }));
+        await fails("ERR_LOCK_DEADLOCK", one.acquire(key, { reentrant: true, wait: LONG_WAIT_MS }));
         assert.equal(await one.tryAcquire(key, { reentrant: true }), null);
         await one.using(key, { mode: "shared", reentrant: true }, (lease) => {
           assert.equal(lease.mode, "shared");
@@ -107,7 +107,7 @@ export const actorCases: readonly ApiCase[] = [
         must(await two.tryAcquire(key, { mode: "shared" }), "another reader");
       });
       await two.close();
-      const writer = await one.acquire(key, { wait: 20_000 });
+      const writer = await one.acquire(key, { wait: LONG_WAIT_MS });
       const reader = await one.acquire(key, { mode: "shared", reentrant: true, within: writer });
       assert.equal(reader.fence, writer.fence);
       await writer.release();
@@ -126,9 +126,9 @@ export const actorCases: readonly ApiCase[] = [
       const locks = await ctx.locks();
       const key = ctx.key();
       await locks.using(key, { limit: 3 }, async (first) => {
-        await locks.using(key, { limit: 3, wait: 20_000 }, async (second) => {
+        await locks.using(key, { limit: 3, wait: LONG_WAIT_MS }, async (second) => {
           assert.notEqual(second.fence, first.fence);
-          await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { limit: 3, permits: 2, wait: 20_000 }));
+          await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { limit: 3, permits: 2, wait: LONG_WAIT_MS }));
           const again = await locks.acquire(key, { limit: 3, reentrant: true });
           assert.ok([first.fence, second.fence].includes(again.fence), "the re-entry has a fence of its own");
           assert.equal((await locks.inspect(key))?.holders.length, 2);
@@ -147,7 +147,7 @@ export const actorCases: readonly ApiCase[] = [
       const key = ctx.key();
       let detached: Promise<string> = Promise.resolve("");
       const first = await locks.using(key, (lease) => {
-        detached = later(sleep(50).then(() => locks.using(key, { wait: 20_000 }, () => "ran")));
+        detached = later(sleep(50).then(() => locks.using(key, { wait: LONG_WAIT_MS }, () => "ran")));
         return lease.fence;
       });
       assert.equal(await detached, "ran");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Kind } from "../../core/store.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { later, sleep } from "../io.ts";
+import { LONG_WAIT_MS, later, sleep } from "../io.ts";
 import { kind, lacksAKind } from "../needs.ts";
 
 const KEPT_MS = 500;
@@ -19,11 +19,13 @@ export const kindCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const readers = [one, two, one].map((locks) => locks.acquire(key, { mode: "shared", wait: 20_000 }));
+      const readers = [one, two, one].map((locks) =>
+        locks.acquire(key, { mode: "shared", wait: LONG_WAIT_MS }),
+      );
       const held = await Promise.all(readers);
       assert.equal(new Set(held.map((lease) => lease.fence)).size, 3);
       assert.equal(await two.tryAcquire(key), null);
-      const writer = later(one.acquire(key, { wait: 20_000 }));
+      const writer = later(one.acquire(key, { wait: LONG_WAIT_MS }));
       for (const lease of held) assert.equal(await lease.release(), true);
       const lease = await writer;
       assert.equal(await two.tryAcquire(key, { mode: "shared" }), null);
@@ -43,7 +45,7 @@ export const kindCases: readonly ApiCase[] = [
       const task = async (i: number): Promise<void> => {
         const permits = 1 + (i % 3);
         const locks = must(all[i % all.length], "the locks");
-        await locks.using(key, { limit: 4, permits, wait: 25_000 }, async (lease) => {
+        await locks.using(key, { limit: 4, permits, wait: LONG_WAIT_MS }, async (lease) => {
           out += permits;
           most = Math.max(most, out);
           await sleep(5);
@@ -85,9 +87,9 @@ export const kindCases: readonly ApiCase[] = [
       const inTheWay = await one.acquire(b);
       assert.equal(await two.tryAcquire([a, b, c]), null);
       await fails("ERR_LOCK_TIMEOUT", two.acquire([c, b, a], { wait: 100 }));
-      for (const key of [a, c]) await (await one.acquire(key, { wait: 5_000 })).release();
+      for (const key of [a, c]) await (await one.acquire(key, { wait: LONG_WAIT_MS })).release();
       await inTheWay.release();
-      const all = await two.acquire([c, a, b, a], { wait: 20_000 });
+      const all = await two.acquire([c, a, b, a], { wait: LONG_WAIT_MS });
       assert.deepEqual(new Set(all.keys), new Set([a, b, c]));
       assert.equal(all.keys.length, 3);
       assert.throws(() => all.fence);
@@ -109,7 +111,7 @@ export const kindCases: readonly ApiCase[] = [
       const inside = new Set<string>();
       const task = async (i: number): Promise<void> => {
         const wanted = [keys[i % 3], keys[(i + 1 + (i % 2)) % 3]] as string[];
-        await must(all[i % 3], "the locks").using(wanted, { wait: 25_000 }, async () => {
+        await must(all[i % 3], "the locks").using(wanted, { wait: LONG_WAIT_MS }, async () => {
           for (const key of wanted) assert.ok(!inside.has(key), `${key} was held twice`);
           for (const key of wanted) inside.add(key);
           await sleep(2);

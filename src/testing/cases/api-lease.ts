@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { LockLostError } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { arrives, sleep } from "../io.ts";
+import { LONG_WAIT_MS, arrives, sleep } from "../io.ts";
 import { windows } from "../needs.ts";
 
 /** Blocks the event loop, as a long computation would. */
@@ -22,10 +22,10 @@ export const leaseCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = await one.acquire(key, { ttl: 1_000 });
+      const lease = await one.acquire(key, { ttl: 2_000 });
       const { fence } = lease;
       for (let turn = 0; turn < 5; turn += 1) {
-        await sleep(300);
+        await sleep(600);
         assert.equal(lease.held, true);
         assert.equal(await two.tryAcquire(key), null);
       }
@@ -48,7 +48,7 @@ export const leaseCases: readonly ApiCase[] = [
       lease.signal.addEventListener("abort", () => {
         abortedAtMs = ctx.nowMs();
       });
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       const grantedAtMs = ctx.nowMs();
       assert.equal(lease.held, false);
       assert.equal(lease.remaining, 0);
@@ -75,7 +75,7 @@ export const leaseCases: readonly ApiCase[] = [
       block(500);
       assert.equal(lease.held, false);
       assert.equal(lease.remaining, 0);
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       assert.equal(lease.held, false);
       grew(lease.fence, next.fence);
       assert.equal(await lease.release(), false);
@@ -91,10 +91,10 @@ export const leaseCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = await one.acquire(key, { ttl: 600, renew: false });
+      const lease = await one.acquire(key, { ttl: 2_000, renew: false });
       await lease.extend(10_000);
-      assert.ok(lease.remaining > 600, `${lease.remaining} ms remain`);
-      await sleep(1_000);
+      assert.ok(lease.remaining > 2_000, `${lease.remaining} ms remain`);
+      await sleep(2_500);
       assert.equal(lease.held, true);
       assert.equal(await two.tryAcquire(key), null);
       assert.equal(await lease.verify(), true);
@@ -109,10 +109,10 @@ export const leaseCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = await one.acquire(key, { ttl: 900, maxHold: 1_500 });
+      const lease = await one.acquire(key, { ttl: 2_500, maxHold: 4_000 });
       const sinceMs = ctx.nowMs();
-      const next = await two.acquire(key, { wait: 20_000 });
-      assert.ok(ctx.nowMs() - sinceMs >= 1_200, "it ended long before maxHold");
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
+      assert.ok(ctx.nowMs() - sinceMs >= 3_400, "it ended long before maxHold");
       assert.equal(lease.held, false);
       assert.equal(lease.signal.aborted, true);
       assert.equal(await next.verify(), true);
@@ -149,7 +149,7 @@ export const leaseCases: readonly ApiCase[] = [
       assert.equal(await two.revoke(key, { reason: "nobody has it" }), false);
       const error = await fails<LockLostError>(
         "ERR_LOCK_LOST",
-        one.using(key, { ttl: 1_000 }, async (lease) => {
+        one.using(key, { ttl: 3_000 }, async (lease) => {
           assert.equal(await two.revoke(key, { reason: "maintenance", fence: lease.fence }), true);
           await arrives("the loss", () => lease.signal.aborted);
           assert.equal(lease.held, false);
@@ -158,7 +158,7 @@ export const leaseCases: readonly ApiCase[] = [
       );
       assert.equal(error.reason, "revoked");
       assert.equal(error.result, "half done");
-      const next = await two.acquire(key, { wait: 20_000 });
+      const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       grew(BigInt(must(error.fence, "the fence of the lost lease")), next.fence);
     },
   },

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Locks } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { later, sleep } from "../io.ts";
+import { LONG_WAIT_MS, later, sleep } from "../io.ts";
 import { judge } from "../sections.ts";
 import { AWKWARD_KEYS } from "./names.ts";
 
@@ -30,7 +30,7 @@ export const manyCases: readonly ApiCase[] = [
       const task = async (who: number): Promise<void> => {
         for (let turn = 0; turn < 8; turn += 1) {
           const locks = must(all[who % all.length], "the locks");
-          await locks.using(key, { wait: 25_000 }, async (lease) => {
+          await locks.using(key, { wait: LONG_WAIT_MS }, async (lease) => {
             log.push(`begin ${lease.fence} ${who}`);
             const value = counter;
             await (turn % 3 === 0 ? sleep(1) : Promise.resolve());
@@ -55,7 +55,7 @@ export const manyCases: readonly ApiCase[] = [
       const key = ctx.key();
       const fences: bigint[] = [];
       const task = (): Promise<void> =>
-        locks.using(key, { wait: 25_000 }, (lease) => void fences.push(lease.fence));
+        locks.using(key, { wait: LONG_WAIT_MS }, (lease) => void fences.push(lease.fence));
       await Promise.all(Array.from({ length: 1_000 }, task));
       for (let i = 1; i < fences.length; i += 1) grew(fences[i - 1] as bigint, fences[i] as bigint);
       assert.equal(fences.length, 1_000);
@@ -93,7 +93,7 @@ export const manyCases: readonly ApiCase[] = [
     needs: [],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
-      await Promise.all(AWKWARD_KEYS.map((key) => one.acquire(key, { wait: 2_000 })));
+      await Promise.all(AWKWARD_KEYS.map((key) => one.acquire(key, { wait: LONG_WAIT_MS })));
       for (const key of AWKWARD_KEYS)
         assert.equal(await two.tryAcquire(key), null, JSON.stringify(key).slice(0, 40));
       assert.deepEqual(await listed(two), [...AWKWARD_KEYS].sort());
@@ -113,8 +113,8 @@ export const manyCases: readonly ApiCase[] = [
       const [key, other] = [ctx.key(), ctx.key()];
       const held = await one.acquire(key);
       await two.acquire(other);
-      const waiting = later(fails("ERR_LOCK_ABORTED", one.acquire(other, { wait: 20_000 })));
-      await sleep(50);
+      const waiting = later(fails("ERR_LOCK_ABORTED", one.acquire(other, { wait: LONG_WAIT_MS })));
+      await ctx.untilWaiting(two, other);
       const sinceMs = ctx.nowMs();
       await one.close();
       await waiting;

@@ -33,7 +33,7 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const ttlMs = ctx.virtual === null ? 1_000 : 200;
+      const ttlMs = ctx.virtual === null ? 2_000 : 200;
       const a = ctx.party(one, key, { label: "a", ttlMs });
       const b = ctx.party(two, key, { label: "b", queue: false });
       const first = await a.take();
@@ -97,7 +97,7 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: 300 });
+      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.virtual === null ? 2_000 : 300 });
       const b = ctx.party(two, key, { label: "b" });
       const grant = await a.take();
       assert.equal(grant.anchor, a.request.seq);

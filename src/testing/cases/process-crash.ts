@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import type { LockTimeoutError } from "../../index.ts";
 import type { ProcessCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
-import { later, sleep } from "../io.ts";
+import { arrives, later, LONG_WAIT_MS, sleep } from "../io.ts";
 import { fifo, kind, severalProcesses } from "../needs.ts";
 import type { ProcessContext } from "../process-context.ts";
 
-const TTL_MS = 1_000;
-const GRACE_MS = 100;
+const TTL_MS = 2_000;
+const GRACE_MS = 200;
 
 /** How long a key may stay taken after its holder was killed. */
 function boundMs(ctx: ProcessContext): number {
@@ -36,8 +36,8 @@ export const crashCases: readonly ProcessCase[] = [
       assert.equal(await locks.tryAcquire(key), null);
       const error = await fails<LockTimeoutError>("ERR_LOCK_TIMEOUT", locks.acquire(key, { wait: 100 }));
       if (error.holders.length > 0) assert.equal(error.holders[0]?.label, "the child");
-      const waiting = later(locks.acquire(key, { wait: 20_000 }));
-      await sleep(50);
+      const waiting = later(locks.acquire(key, { wait: LONG_WAIT_MS }));
+      await ctx.untilWaiting(locks, key);
       const releasedAtMs = ctx.nowMs();
       assert.deepEqual(await child.call("release", { as: "lease" }), { released: true });
       const lease = await waiting;
@@ -59,8 +59,8 @@ export const crashCases: readonly ProcessCase[] = [
       const locks = await ctx.locks();
       const key = ctx.key();
       const report = await child.call("acquire", { as: "lease", key, options: { ttl: TTL_MS } });
-      const waiting = later(locks.acquire(key, { wait: 25_000 }));
-      await sleep(50);
+      const waiting = later(locks.acquire(key, { wait: LONG_WAIT_MS }));
+      await ctx.untilWaiting(locks, key);
       const killedAtMs = ctx.nowMs();
       await child.kill();
       const lease = await waiting;
@@ -80,9 +80,12 @@ export const crashCases: readonly ProcessCase[] = [
       const locks = await ctx.locks();
       const key = ctx.key();
       await child.call("acquire", { as: "lease", key, options: { ttl: TTL_MS } });
+      const killedAtMs = ctx.nowMs();
       await child.kill();
       await sleep(freeAfterMs(ctx, TTL_MS, GRACE_MS));
-      await locks.acquire(key, { wait: ctx.guarantees.pollMs + ctx.slackMs });
+      await locks.acquire(key, { wait: LONG_WAIT_MS });
+      const tookMs = ctx.nowMs() - killedAtMs;
+      assert.ok(tookMs <= boundMs(ctx), `the key was free after ${tookMs} ms`);
     },
   },
   {
@@ -103,12 +106,15 @@ export const crashCases: readonly ProcessCase[] = [
         options: { ttl: TTL_MS, limit: 3, permits: 2 },
       });
       assert.equal(await locks.tryAcquire(pool, { limit: 3, permits: 2 }), null);
+      const killedAtMs = ctx.nowMs();
       await child.kill();
-      const wait = boundMs(ctx);
+      const wait = LONG_WAIT_MS;
       await Promise.all([
         ...keys.map((key) => locks.acquire(key, { wait })),
         locks.acquire(pool, { wait, limit: 3, permits: 3 }),
       ]);
+      const tookMs = ctx.nowMs() - killedAtMs;
+      assert.ok(tookMs <= boundMs(ctx), `the keys were free after ${tookMs} ms`);
     },
   },
   {
@@ -122,15 +128,15 @@ export const crashCases: readonly ProcessCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       const lease = await one.acquire(key);
-      child.start("acquire", { as: "never", key, options: { wait: 25_000 } });
-      await sleep(200);
-      const waiting = later(two.acquire(key, { wait: 25_000 }));
-      await sleep(100);
+      child.start("acquire", { as: "never", key, options: { wait: LONG_WAIT_MS } });
+      await ctx.untilWaiting(one, key);
+      const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS }));
+      await ctx.untilWaiting(one, key, 2);
       await child.kill();
       if (ctx.guarantees.longestMs === undefined && ctx.guarantees.freeAfterCrashMs !== "lease") {
         // A store that knows the dead does not show them; one with a longest window knows them when that is over.
-        const waiters = (await one.inspect(key))?.waiters?.length;
-        assert.equal(waiters, 1, `inspect shows ${waiters} waiters, one of which was killed`);
+        const showsOne = async (): Promise<boolean> => (await one.inspect(key))?.waiters?.length === 1;
+        await arrives("the end of the killed waiter's wait in the store", showsOne);
       }
       const releasedAtMs = ctx.nowMs();
       await lease.release();
@@ -175,8 +181,8 @@ export const crashCases: readonly ProcessCase[] = [
       const [key, other] = [ctx.key(), ctx.key()];
       await locks.acquire(other);
       await child.call("acquire", { as: "lease", key });
-      child.start("acquire", { as: "never", key: other, options: { wait: 25_000 } });
-      await sleep(100);
+      child.start("acquire", { as: "never", key: other, options: { wait: LONG_WAIT_MS } });
+      await ctx.untilWaiting(locks, other);
       await child.call("close", {});
       await child.exits();
       must(await locks.tryAcquire(key), "the key that was released");

@@ -1,20 +1,14 @@
 // Processes that are stopped past their lease and go on: they must not believe in it for a moment (P1, P7).
 
 import assert from "node:assert/strict";
-import type { Lease, Locks } from "../../index.ts";
+import type { Lease } from "../../index.ts";
 import type { ProcessCase } from "../case.ts";
 import type { Child } from "../child-process.ts";
 import { grew, must } from "../checks.ts";
-import { later, sleep } from "../io.ts";
+import { LONG_WAIT_MS, later, sleep } from "../io.ts";
 import { fifo, windows, severalProcesses } from "../needs.ts";
 
 const TTL_MS = 400;
-
-/** Until somebody waits for the key; a machine under load takes its time to start an attempt. */
-async function inLine(locks: Locks, key: string): Promise<void> {
-  while ((await locks.inspect(key))?.waiters?.length === 0) await sleep(20);
-  await sleep(200);
-}
 
 /**
  * A store whose steps are taken by the processes themselves (local) is held up by one that is stopped in the middle of a step; that is
@@ -47,7 +41,7 @@ export const pauseCases: readonly ProcessCase[] = [
       const before = await child.call("acquire", { as: "lease", key, options: { ttl: TTL_MS } });
       await sleep(100);
       child.stop();
-      const lease = await locks.acquire(key, { wait: 25_000 });
+      const lease = await locks.acquire(key, { wait: LONG_WAIT_MS });
       const grantedAtMs = ctx.nowMs();
       grew(BigInt(must(before.fences[key], "the fence of the child")), lease.fence);
       child.resume();
@@ -95,12 +89,12 @@ export const pauseCases: readonly ProcessCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       const lease = await one.acquire(key);
-      const options = { ttl: TTL_MS, wait: 25_000 };
+      const options = { ttl: TTL_MS, wait: LONG_WAIT_MS };
       const granted = later(child.call("acquire", { as: "late", key, options }));
-      await inLine(one, key);
+      await ctx.untilWaiting(one, key);
       await stopOutside(child, lease);
-      const waiting = later(two.acquire(key, { wait: 25_000 }));
-      await sleep(50);
+      const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS }));
+      await ctx.untilWaiting(one, key, 2);
       await lease.release();
       const releasedAtMs = ctx.nowMs();
       const next = await waiting;

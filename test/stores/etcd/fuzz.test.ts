@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { createLocks, type Locks } from "../../../src/index.ts";
-import { complaints, damagedJson, ID, namePart, runs } from "../../support/damage.ts";
+import { complaints, damagedJson, ID, namePart } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 import { b64, Gateway } from "./gateway.ts";
 
 describe("etcd", () => {
@@ -23,7 +24,7 @@ describe("etcd", () => {
     const { kvs } = await gateway.ask<{ kvs: { value: string }[] }>("kv/range", { key: b64(name) });
     real = Buffer.from(kvs[0]?.value ?? "", "base64").toString();
     await lease.release();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await locks?.close();

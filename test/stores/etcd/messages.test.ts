@@ -14,7 +14,7 @@ const opened: OpenStore[] = [];
 beforeAll(async () => {
   server = await startEtcd({ own: true });
   gateway = new Gateway(`127.0.0.1:${server.port}`);
-}, 120_000);
+});
 
 afterAll(async () => {
   await Promise.all(opened.map((store) => store.close()));

@@ -63,7 +63,7 @@ describe("a full etcd", () => {
     expect(next.fence).toBeGreaterThan(lease.fence);
     expect(await next.release()).toBe(true);
     await expect.poll(() => gateway.keys("holdfast/k/")).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe("an etcd with authentication", () => {
@@ -99,7 +99,7 @@ describe("an etcd with authentication", () => {
     await expect(wrong(locks(url))).rejects.toThrow(/user name and a password/);
     const elsewhere = locks(withUser("app:p%3Aw%2Fd%40"), { namespace: "other" });
     await expect(wrong(elsewhere)).rejects.toThrow(/may not do that/);
-  }, 60_000);
+  });
 
   it("goes on when its tokens have been forgotten", async () => {
     const url = await guarded();
@@ -108,7 +108,7 @@ describe("an etcd with authentication", () => {
     await (server as RunningServer & { restart(): Promise<void> }).restart();
     const lease = await one.acquire("key", { wait: 20_000 });
     expect(await lease.release()).toBe(true);
-  }, 60_000);
+  });
 });
 
 describe("an etcd with TLS", () => {
@@ -122,7 +122,7 @@ describe("an etcd with TLS", () => {
     await expect(strangers).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
     const clear = locks(url.replace("etcds:", "etcd:")).acquire("key", { wait: 1_000 });
     await expect(clear).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
-  }, 60_000);
+  });
 });
 
 describe("a history that is compacted away", () => {
@@ -145,10 +145,10 @@ describe("a history that is compacted away", () => {
       return answer;
     };
     expect(await store.attempt({ ...waiter, seq: 2 }, makeIo())).toHaveProperty("busy");
-    await expect.poll(() => woken, { timeout: 5_000 }).toBeGreaterThan(0);
+    await expect.poll(() => woken, { timeout: 100_000 }).toBeGreaterThan(0);
     expect(await store.attempt({ ...waiter, seq: 3 }, makeIo())).toHaveProperty("granted");
     await store.close();
-  }, 30_000);
+  });
 });
 
 describe("a namespace that something else writes to", () => {
@@ -159,5 +159,5 @@ describe("a namespace that something else writes to", () => {
       code: "ERR_STORE_UNSAFE",
     });
     expect(await gateway.keys("holdfast/k/")).toEqual(["holdfast/k/key/1/w/ab"]);
-  }, 30_000);
+  });
 });

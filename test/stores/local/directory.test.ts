@@ -1,44 +1,51 @@
-// The directory: which one it is, whom it lets in, and when it is refused.
+// The directory: which one it is, whom it lets in, and when it is rejected.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
-  closeSync,
+  chownSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Disk } from "../../../faults/disk.ts";
 import { local, localByUrl } from "../../../src/stores/local/index.ts";
-import { loadKernelLock } from "../../../src/stores/local/kernel-lock.ts";
-import { openRoot } from "../../../src/stores/local/root.ts";
+import { currentUser, defaultDirectory, openDefault } from "../../../src/stores/local/lock-directory.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import {
   actor,
   child,
   filesIn,
+  folderIn,
   freshDir,
   grantOf,
   heard,
+  isBusy,
+  logIn,
   openIn,
   plainIo,
   request,
   tell,
 } from "./fixture.ts";
+import { OTHER_USER, otherUsersActor } from "./other-user.ts";
 
 const env = { namespace: "test", system: nodeSystem, allow: [] };
-const uid = process.geteuid?.() ?? 0;
-const BOOT = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+const user = currentUser();
+const uid = user.uid ?? 0;
 let dir: ReturnType<typeof freshDir>;
 beforeEach(() => {
   dir = freshDir();
 });
 afterEach(() => {
-  vi.restoreAllMocks();
   dir.remove();
 });
 
@@ -51,8 +58,7 @@ function unsafe(text: RegExp): object {
 }
 
 describe("the default directory", () => {
-  it("depends on the user id alone, so that cron and a login shell meet", async () => {
-    expect(openRoot(undefined).path).toBe(`/tmp/holdfast-${uid}`);
+  it("depends on the user id alone, so that cron and a login shell share it", async () => {
     const key = `meet-${nodeSystem.randomId()}`;
     const bare = await actor("", [], { env: {} });
     const odd = await actor("", [], {
@@ -67,36 +73,43 @@ describe("the default directory", () => {
     await Promise.all([bare.end(), odd.end()]);
   });
 
-  it("is made for its owner alone, whatever the umask", () => {
-    const root = openRoot(undefined, dir.path);
-    expect(statSync(root.path).mode & 0o7777).toBe(0o700);
+  it("is where no other user can create it: /run for root, the home directory for others", () => {
+    expect(defaultDirectory({ uid: 0, home: dir.path })).toBe("/run/holdfast");
+    expect(defaultDirectory({ uid, home: dir.path })).toBe(uid === 0 ? "/run/holdfast" : join(dir.path, ".holdfast"));
+    const owner = statSync("/usr").uid;
+    // A home that is missing or belongs to another user cannot be used: service users have such homes.
+    for (const home of [null, "/nonexistent", "/usr"])
+      expect(defaultDirectory({ uid: owner + 7, home })).toBe(`/tmp/holdfast-${owner + 7}`);
   });
 
-  it("is refused when it belongs to another user (P19)", () => {
-    mkdirSync(join(dir.path, `holdfast-${uid + 1}`), 0o700);
-    vi.spyOn(process as { geteuid(): number }, "geteuid").mockReturnValue(uid + 1);
-    expect(() => openRoot(undefined, dir.path)).toThrow(unsafe(/belongs to user/));
+  it("is made for its owner alone", () => {
+    const made = openDefault(join(dir.path, "own"), user);
+    expect(statSync(made.path).mode & 0o7777).toBe(0o700);
   });
 
-  it("is refused when it is a link, a file, or open to others (P19)", () => {
-    const path = join(dir.path, `holdfast-${uid}`);
+  it("is rejected with what to do if another user took the name first (P19)", () => {
+    const path = join(dir.path, "taken");
+    mkdirSync(path, 0o700);
+    expect(() => openDefault(path, { uid: uid + 1, home: null })).toThrow(
+      unsafe(/belongs to user .* name another directory: --store local:/s),
+    );
+  });
+
+  it("is rejected if it is a link, a file, or open to others (P19)", () => {
+    const path = join(dir.path, "own");
     mkdirSync(join(dir.path, "elsewhere"));
     symlinkSync(join(dir.path, "elsewhere"), path);
-    expect(() => openRoot(undefined, dir.path)).toThrow(unsafe(/not a directory/));
-    const second = freshDir();
-    writeFileSync(join(second.path, `holdfast-${uid}`), "");
-    expect(() => openRoot(undefined, second.path)).toThrow(unsafe(/not a directory/));
-    second.remove();
-    const third = freshDir();
-    mkdirSync(join(third.path, `holdfast-${uid}`));
-    chmodSync(join(third.path, `holdfast-${uid}`), 0o770);
-    expect(() => openRoot(undefined, third.path)).toThrow(unsafe(/may write.*chmod 700/s));
-    third.remove();
+    expect(() => openDefault(path, user)).toThrow(unsafe(/not a directory/));
+    writeFileSync(join(dir.path, "file"), "");
+    expect(() => openDefault(join(dir.path, "file"), user)).toThrow(unsafe(/not a directory/));
+    mkdirSync(join(dir.path, "open"));
+    chmodSync(join(dir.path, "open"), 0o770);
+    expect(() => openDefault(join(dir.path, "open"), user)).toThrow(unsafe(/may write.*chmod 700/s));
   });
 
-  it("is refused where anybody could replace it (P19)", () => {
+  it("is rejected where any user could replace it (P19)", () => {
     chmodSync(dir.path, 0o777);
-    expect(() => openRoot(undefined, dir.path)).toThrow(unsafe(/sticky/));
+    expect(() => openDefault(join(dir.path, "own"), user)).toThrow(unsafe(/sticky/));
   });
 });
 
@@ -127,23 +140,24 @@ describe("a named directory", () => {
     });
   });
 
-  it("lets in whoever may write to it: files and sockets follow its mode", async () => {
+  it("lets in every user who may write to it: files and sockets follow its mode", async () => {
     chmodSync(dir.path, 0o2777);
     const store = await openIn(dir.path);
     const asked = request("shared");
     const grant = await grantOf(store, asked);
-    const folder = join(dir.path, BOOT);
+    const folder = folderIn(dir.path);
     expect(statSync(folder).mode & 0o2777).toBe(0o2777);
-    for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    for (const name of readdirSync(folder)) {
       const stats = statSync(join(folder, name));
-      if (stats.isFile()) expect(stats.mode & 0o7777).toBe(0o1666);
-      if (stats.isSocket()) expect(stats.mode & 0o777).toBe(0o666);
+      expect(stats.mode & 0o7777, name).toBe(stats.isSocket() ? 0o766 : 0o1666);
     }
-    // Root tries it with another user; anybody else can only be itself twice.
-    const other = await actor(dir.path, uid === 0 ? ["setpriv", "--reuid=65534", "--clear-groups"] : []);
+    // Root tries it with another user, who reads the program from a copy. Anybody else can only be itself twice.
+    const other = await otherUsersActor(dir.path);
     expect(await tell(other, "take", "shared")).toEqual({ take: "busy" });
     other.say(JSON.stringify(["wait", "shared"]));
-    await plainIo().sleep(100);
+    await expect
+      .poll(async () => (await store.inspect("shared", plainIo()))?.waiters?.length, { timeout: 60_000 })
+      .toBe(1);
     await store.release(asked, null, { lastFences: grant.fences }, plainIo());
     expect(await heard(other)).toHaveProperty("granted");
     await other.end();
@@ -168,56 +182,141 @@ describe("a named directory", () => {
     expect(await two.attempt(second, plainIo())).toHaveProperty("busy");
     await one.release(first, null, { lastFences: grant.fences }, plainIo());
     await woken;
-    await grantOf(two, { ...second, seq: 2 });
+    const next = await grantOf(two, { ...second, seq: 2 });
+    await two.release(second, null, { lastFences: next.fences }, plainIo());
     await Promise.all([one.close(), two.close()]);
-    expect(readdirSync(join(deep, BOOT))).toEqual(["keys"]);
+    expect(readdirSync(folderIn(deep))).toEqual(["log.0", "spare"]);
+  });
+});
+
+describe("files that are not ours in the place of the log", () => {
+  it("are rejected: links, folders, and files of another user (P19)", async () => {
+    await (await openIn(dir.path)).close();
+    const log = logIn(dir.path);
+    const target = join(dir.path, "target");
+    writeFileSync(target, "precious");
+    unlinkSync(log);
+    symlinkSync(target, log);
+    await expect(openIn(dir.path)).rejects.toEqual(unsafe(/symbolic link/));
+    unlinkSync(log);
+    mkdirSync(log);
+    await expect(openIn(dir.path)).rejects.toMatchObject({ message: expect.stringContaining(log) as string });
+    expect(readFileSync(target, "utf8")).toBe("precious");
+  });
+
+  it("cannot be reached by replacing the folder with a link in a shared directory", async () => {
+    chmodSync(dir.path, 0o2777);
+    const store = await openIn(dir.path);
+    const folder = folderIn(dir.path);
+    const trap = join(dir.path, "trap");
+    mkdirSync(trap);
+    renameSync(folder, `${folder}.moved`);
+    symlinkSync(trap, folder);
+    await expect(store.renew([], plainIo())).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_STORE/) as string,
+    });
+    await expect(openIn(dir.path)).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_STORE/) as string });
+    await store.close();
+    expect(readdirSync(trap)).toEqual([]);
+  });
+});
+
+describe("the directory of another user, for root", () => {
+  it.runIf(uid === 0)("is read and never written to: no file is made, changed or removed", async () => {
+    chownSync(dir.path, OTHER_USER, OTHER_USER);
+    const holder = await otherUsersActor(dir.path);
+    expect(await tell(holder, "take", "theirs")).toEqual({ take: "granted" });
+    const before = readdirSync(dir.path, { recursive: true });
+    const store = await openIn(dir.path);
+    expect(await store.inspect("theirs", plainIo())).toMatchObject({ holders: [{ label: "actor" }] });
+    const keys: string[] = [];
+    for await (const { key } of store.list({ prefix: "", limit: 9 }, plainIo())) keys.push(key);
+    expect(keys).toEqual(["theirs"]);
+    expect(await store.check(plainIo())).toContainEqual(expect.objectContaining({ id: "read-only" }));
+    for (const call of [
+      () => store.attempt(request("mine"), plainIo()),
+      () => store.revoke("theirs", { reason: "x", force: true }, plainIo()),
+    ])
+      await expect(call()).rejects.toEqual(unsafe(/belongs to user 65534.*setpriv/s));
+    await store.close();
+    expect(readdirSync(dir.path, { recursive: true })).toEqual(before);
+    await holder.end();
+  });
+
+  it.runIf(uid === 0)("without any lock is empty, and stays so", async () => {
+    chownSync(dir.path, OTHER_USER, OTHER_USER);
+    const store = await openIn(dir.path);
+    expect(await store.inspect("k", plainIo())).toBeNull();
+    await store.close();
+    expect(readdirSync(dir.path)).toEqual([]);
   });
 });
 
 describe("the folders of boots", () => {
-  const OLD = "00000000-0000-4000-8000-000000000000";
-
   it("of earlier boots are removed, unless a living process is in one", async () => {
-    const stray = join(dir.path, OLD);
-    mkdirSync(join(stray, "keys"), { recursive: true });
-    await (await openIn(dir.path)).close();
-    expect(readdirSync(dir.path)).toEqual([BOOT]);
+    const stray = join(dir.path, "00000000-00000000");
     mkdirSync(stray);
-    const alive = openSync(join(stray, nodeSystem.randomId()), "w+");
-    expect(loadKernelLock().tryExclusive(alive, 0)).toBe(true);
-    const store = await openIn(dir.path);
-    expect(readdirSync(dir.path).sort()).toEqual([OLD, BOOT].sort());
+    writeFileSync(join(stray, "log.0"), "");
+    let store = await openIn(dir.path);
+    await expect.poll(() => readdirSync(dir.path), { timeout: 60_000 }).toHaveLength(1);
+    await store.close();
+    mkdirSync(stray);
+    const alive = createServer().listen(join(stray, "0123456789ab"));
+    await once(alive, "listening");
+    store = await openIn(dir.path);
     expect(await store.check(plainIo())).toContainEqual(
       expect.objectContaining({ id: "several-boot-ids", level: "danger" }),
     );
-    closeSync(alive);
+    expect(readdirSync(dir.path)).toHaveLength(2);
     await store.close();
+    expect(readdirSync(dir.path)).toHaveLength(2);
+    alive.close();
+    await once(alive, "close");
+    store = await openIn(dir.path);
+    await expect.poll(() => readdirSync(dir.path), { timeout: 60_000 }).toHaveLength(1);
+    await store.close();
+  });
+});
+
+describe("processes of version 0.1.0", () => {
+  it("keep this version from opening while they live (P22)", async () => {
+    const folder = join(dir.path, readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim());
+    mkdirSync(folder);
+    const file = join(folder, "a".repeat(32));
+    writeFileSync(file, "pid 4711\nlabel x\n");
     await (await openIn(dir.path)).close();
-    expect(readdirSync(dir.path)).toEqual([BOOT]);
+    // Version 0.1.0 holds a lock on this file for as long as it lives; so does flock(1).
+    const old = spawn("flock", ["--no-fork", file, "sh", "-c", "echo locked; exec sleep 600"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(old.stdout, "data");
+    await expect(openIn(dir.path)).rejects.toEqual(unsafe(/holdfast 0\.1\.0.*pid 4711/));
+    old.kill("SIGKILL");
+    await once(old, "exit");
+    await (await openIn(dir.path)).close();
   });
 });
 
 describe("a disk that is full", () => {
-  it("costs nothing that was there: the old record stays, and the error says so (P17)", async () => {
-    const store = await openIn(dir.path);
-    const asked = request("full");
-    const grant = await grantOf(store, asked);
-    // No file may grow beyond 4 kB: a key file just fits, a long label does not.
-    const limited = await actor(dir.path, ["bash", "-c", 'ulimit -f 4; exec "$@"', "bash"], {
-      env: { ...process.env, TSX_DISABLE_CACHE: "1" },
-    });
-    expect(await tell(limited, "take", "small")).toEqual({ take: "granted" });
-    expect(await tell(limited, "take", "large", "x".repeat(8_000))).toMatchObject({
+  it("lets what is held be renewed and released, and rejects new locks by name (P17)", async () => {
+    const disk = await Disk.open();
+    const full = await actor(dir.path, [], { env: { ...process.env, ...disk.environment } });
+    expect(await tell(full, "take", "held")).toEqual({ take: "granted" });
+    disk.fill(dir.path);
+    expect(await tell(full, "take", "new")).toMatchObject({
       error: "ERR_STORE_UNAVAILABLE",
-      message: expect.stringMatching(/Nothing was changed/) as string,
+      message: expect.stringMatching(/no room left.*ENOSPC/s) as string,
     });
-    expect(await store.inspect("large", plainIo())).toBeNull();
-    expect(await store.owns(asked, null, plainIo())).toBe(true);
-    expect(await store.release(asked, null, { lastFences: grant.fences }, plainIo())).toBe("released");
-    expect(await tell(limited, "release", "small")).toMatchObject({ release: "released" });
-    await tell(limited, "close");
-    await limited.end();
+    expect(disk.answers).toBeGreaterThan(0);
+    disk.free();
+    const store = await openIn(dir.path);
+    expect(await store.inspect("new", plainIo())).toBeNull();
+    expect(await isBusy(store, request("held", { queue: false }))).toBe(true);
+    expect(await tell(full, "release", "held")).toMatchObject({ release: "released" });
+    await grantOf(store, request("held"));
     await store.close();
+    await full.end();
+    disk.close();
   });
 
   it("at the opening is an error and leaves nothing", async () => {

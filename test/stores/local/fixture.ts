@@ -117,7 +117,7 @@ export class Child {
   }
 }
 
-/** Runs test/local/children/<name>.ts; `before` goes in front of node. */
+/** Runs children/<name>.ts; `before` goes in front of node. */
 export function child(
   name: string,
   args: readonly string[],
@@ -138,11 +138,22 @@ export function filesIn(dir: string): string[] {
   );
 }
 
-/** The path of the one key file in a directory that has only one. */
-export function keyFileIn(dir: string): string {
-  const found = filesIn(dir).filter((name) => /keys\/[0-9a-f]{80}$/.test(name));
-  if (found.length !== 1) throw new Error(`${found.length} key files`);
+/** The folder of the test namespace in a directory that has no other. */
+export function folderIn(dir: string): string {
+  const found = readdirSync(dir).filter((name) => /^[0-9a-f]{8}-[0-9a-f]{8}$/.test(name));
+  if (found.length !== 1) throw new Error(`${found.length} folders`);
   return join(dir, found[0] as string);
+}
+
+export function logIn(dir: string): string {
+  const found = readdirSync(folderIn(dir)).filter((name) => name.startsWith("log."));
+  if (found.length !== 1) throw new Error(`${found.length} logs`);
+  return join(folderIn(dir), found[0] as string);
+}
+
+/** Sockets of the stores that are open, or of dead ones that records still name. */
+export function socketsIn(dir: string): string[] {
+  return readdirSync(folderIn(dir)).filter((name) => /^[0-9a-f]{12}$/.test(name));
 }
 
 export function tell(to: Child, ...command: string[]): Promise<Record<string, unknown>> {

@@ -1,23 +1,14 @@
-// Files of the local store that somebody else has written or cut off.
+// A log of the local store that somebody else has written to, cut off or replaced.
 
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createLocks, type Locks } from "../../../src/index.ts";
-import { SlotFile } from "../../../src/stores/local/slot-file.ts";
-import { loadKernelLock } from "../../../src/stores/local/kernel-lock.ts";
-import { freshDir } from "./fixture.ts";
-import { complaints, damagedBytes, damagedJson, runs } from "../../support/damage.ts";
+import { createLocks, LockError, type Locks } from "../../../src/index.ts";
+import { stepLine } from "../../../src/stores/local/log-format.ts";
+import { complaints, damagedBytes, damagedJson } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
+import { folderIn, freshDir, logIn } from "./fixture.ts";
 
 let dir: ReturnType<typeof freshDir>;
 let locks: Locks;
@@ -32,83 +23,86 @@ afterEach(async () => {
   dir.remove();
 });
 
-function keysFolder(): string {
-  const [boot = ""] = readdirSync(dir.path);
-  return join(dir.path, boot, "keys");
+/** The log of a key that is held by one process and waited for by another. */
+async function busyLog(): Promise<Buffer> {
+  const lease = await locks.acquire("damaged");
+  const waiting = createLocks(`local:${dir.path}`);
+  const next = waiting.acquire("damaged", { wait: 60_000 });
+  await expect.poll(async () => (await locks.inspect("damaged"))?.waiters?.length, { timeout: 60_000 }).toBe(1);
+  const bytes = readFileSync(logIn(dir.path));
+  await lease.release();
+  await (await next).release();
+  await waiting.close();
+  return bytes;
 }
 
-/** The file of a key that was just used, held by nobody. */
-async function fileOf(key: string): Promise<string> {
-  const before = new Set(readdirSync(keysFolder()));
-  await locks.using(key, () => {});
-  const made = readdirSync(keysFolder()).filter((name) => !before.has(name));
-  expect(made).toHaveLength(1);
-  return join(keysFolder(), made[0] as string);
-}
-
-it("bytes of any kind in the file of a key are told by name, and kept", async () => {
-  await locks.using("fine", () => {});
-  const path = await fileOf("damaged");
-  const real = readFileSync(path);
+it("bytes of any kind in the log are an error by name, or change nothing (P17, P19)", async () => {
+  const real = await busyLog();
   await fc.assert(
     fc.asyncProperty(
       damagedBytes(() => real),
       async (bytes) => {
-        writeFileSync(path, bytes);
-        expect(await complaints(locks, "damaged", "fine")).toEqual([]);
+        writeFileSync(logIn(dir.path), bytes);
+        const late = createLocks(`local:${dir.path}`);
+        const outcome: unknown = await late.tryAcquire("damaged", { ttl: 6_000 }).then(
+          (lease) => lease?.release(),
+          (error: unknown) => error,
+        );
+        if (outcome instanceof Error) expect(LockError.is(outcome), outcome.stack).toBe(true);
+        await late.close();
       },
     ),
     runs(60),
   );
-  writeFileSync(path, real);
+  writeFileSync(logIn(dir.path), real);
 });
 
-it("a record that is none under a correct checksum is told by name", async () => {
+it("something else than a record under a correct checksum rejects its key alone (P17)", async () => {
+  const real = await busyLog();
+  const at = real.lastIndexOf('{"key":"damaged"');
+  const record = real.toString("utf8", at, real.indexOf("\n", at));
   await locks.using("fine", () => {});
-  const path = await fileOf("damaged");
-  const lease = await locks.acquire("damaged");
-  const waiting = createLocks(`local:${dir.path}`);
-  const next = waiting.acquire("damaged", { wait: 20_000 });
-  await expect.poll(async () => (await locks.inspect("damaged"))?.waiters?.length).toBe(1);
-  const kernel = loadKernelLock();
-  const fd = openSync(path, "r+");
-  const file = new SlotFile(path, fd, kernel);
-  const real = file.read();
-  await lease.release();
-  await (await next).release();
-  await waiting.close();
+  const closing: Promise<void>[] = [];
   await fc.assert(
     fc.asyncProperty(
-      damagedJson(() => real),
+      damagedJson(() => record),
       async (text) => {
-        file.read();
-        file.write(text === "" ? " " : text);
-        expect(await complaints(locks, "damaged", "fine")).toEqual([]);
+        // The version that the line must name is that of the last line that counted: the log is made anew each time.
+        const line = stepLine("fuzz.1", [{ key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " ") }]);
+        const head = real.subarray(0, real.indexOf("\n", 1) + 1);
+        writeFileSync(logIn(dir.path), Buffer.concat([head, line]));
+        const late = createLocks(`local:${dir.path}`);
+        expect(await complaints(late, "damaged", "fine")).toEqual([]);
+        // Takes a call timeout, because what was rejected cannot be undone.
+        closing.push(late.close());
       },
     ),
-    runs(60),
+    runs(40),
   );
-  closeSync(fd);
+  await Promise.all(closing);
 });
 
-it("things that are no files, and files that are no keys, do not stop the others", async () => {
+it("things that are no log, and files that are nobody's, do not stop others for ever", async () => {
   await locks.using("fine", () => {});
-  const path = await fileOf("damaged");
+  const log = logIn(dir.path);
+  const real = readFileSync(log);
   for (const plant of [
-    () => mkdirSync(path),
-    () => symlinkSync("/dev/null", path),
-    () => symlinkSync("/nowhere/at/all", path),
-    () => symlinkSync(path, path),
-    () => writeFileSync(path, ""),
+    () => mkdirSync(log),
+    () => symlinkSync("/dev/null", log),
+    () => symlinkSync("/nowhere/at/all", log),
+    () => symlinkSync(log, log),
   ]) {
-    rmSync(path, { recursive: true, force: true });
+    rmSync(log, { recursive: true, force: true });
     plant();
-    const found = await complaints(locks, "damaged", "fine");
-    // What is no file of ours at all is told in the words of the file system, with its path.
-    expect(found.filter((one) => !one.includes(path) && !one.includes(keysFolder()))).toEqual([]);
+    const late = createLocks(`local:${dir.path}`);
+    await expect(late.tryAcquire("k")).rejects.toMatchObject({ message: expect.stringContaining(log) as string });
+    await late.close();
   }
-  rmSync(path, { recursive: true, force: true });
-  for (const name of ["stranger", ".hidden", "keys", "0".repeat(64)])
-    writeFileSync(join(keysFolder(), name), "?");
-  expect(await complaints(locks, "another", "fine")).toEqual([]);
+  rmSync(log, { recursive: true, force: true });
+  writeFileSync(log, real);
+  for (const name of ["stranger", ".hidden", "keys", "0".repeat(64), "log", "log.x", "draft.x", "0".repeat(12)])
+    writeFileSync(join(folderIn(dir.path), name), "?");
+  const late = createLocks(`local:${dir.path}`);
+  expect(await late.using("fine", (lease) => lease.held)).toBe(true);
+  await late.close();
 });

@@ -149,25 +149,6 @@ describe("a killed holder", () => {
 });
 
 describe("a stopped process", () => {
-  it("inside a latch delays that key alone, and the error names it (P13, P17)", async () => {
-    const stopped = await anActor();
-    expect(await tell(stopped, "latch", "stuck")).toEqual({ latched: true });
-    process.kill(stopped.pid, "SIGSTOP");
-    const stuck = store.attempt(request("stuck"), plainIo(600));
-    const startMs = nodeSystem.monoMs();
-    await grantOf(store, request("free"));
-    expect(nodeSystem.monoMs() - startMs).toBeLessThan(100);
-    await expect(stuck).rejects.toMatchObject({
-      code: "ERR_STORE_UNAVAILABLE",
-      key: "stuck",
-      message: expect.stringMatching(new RegExp(`process ${stopped.pid} \\(.*stopped\\)`)) as string,
-    });
-    expect(nodeSystem.monoMs() - startMs).toBeLessThan(1_000);
-    expect(await store.inspect("stuck", io)).toBeNull();
-    await stopped.end();
-    await grantOf(store, request("stuck"));
-  });
-
   it("that holds a key keeps it while its lease lasts, and no longer (P1)", async () => {
     const stopped = await anActor();
     await tell(stopped, "take", "k");

@@ -22,10 +22,10 @@ import { LeaseTable } from "../../../src/stores/shared/lease-table.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { Asking } from "./client.ts";
 import { ops, Pair, several, type Side, wish } from "../../support/histories.ts";
+import { runs } from "../../support/histories-count.ts";
 import { relayed } from "./fixture.ts";
 
-/** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project mysql model. */
-const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 40);
+const HISTORIES = runs(40);
 
 let node: MariadbNode;
 let asking: Asking;
@@ -41,7 +41,7 @@ beforeAll(async () => {
   for (let proc = 0; proc < 2; proc += 1) pools.push(new Pool(new Fleet(port, 0), nodeSystem));
   // The server's start is reckoned from its clock, so the primary must be known before that is moved.
   await Promise.all(pools.map((pool) => pool.primary()));
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const pool of pools) pool.close();
@@ -96,10 +96,10 @@ describe("the statements", () => {
             if (JSON.stringify(ours).includes('"granted"')) grants += 1;
           }
         }),
-        { numRuns: HISTORIES },
+        HISTORIES,
       );
-      expect(grants).toBeGreaterThan(HISTORIES);
+      expect(grants).toBeGreaterThan(HISTORIES.numRuns);
     },
-    120_000 + HISTORIES * 500,
+    120_000 + HISTORIES.numRuns * 500,
   );
 });

@@ -19,6 +19,7 @@ import { MysqlTable } from "../../../src/stores/mysql/table.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { Asking } from "./client.ts";
 import { fenceOf, io, openStore, request, until } from "./fixture.ts";
+import { StallMeter } from "../../../src/testing/stall-meter.ts";
 
 let node: MariadbNode;
 const opened: Locks[] = [];
@@ -32,7 +33,7 @@ const open = (url: string = node.url): Locks => {
 beforeAll(async () => {
   node = new MariadbNode(await freePort(), mkdtempSync(join(tmpdir(), "holdfast-mysql-data-")), 1, {});
   await node.start();
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const locks of opened) await locks.close();
@@ -67,12 +68,22 @@ describe("a lease", () => {
     await other.inspect("survivor");
     await node.kill();
     await node.start();
-    await until("an answer", () => other.inspect("survivor").then(Boolean, () => false), 20_000);
-    expect(await other.tryAcquire("survivor")).toBe(null);
-    expect(await lease.verify()).toBe(true);
+    // Each connection that finds the server restarted fails once, and so does the call that met it.
+    const answers = async (call: () => Promise<unknown>, expected: unknown): Promise<void> => {
+      let answer: unknown = new Error("nobody answered");
+      await until("an answer", () =>
+        call().then(
+          (value) => ((answer = value), true),
+          () => false,
+        ),
+      );
+      expect(answer).toBe(expected);
+    };
+    await answers(() => other.tryAcquire("survivor"), null);
+    await answers(() => lease.verify(), true);
     expect(lease.held).toBe(true);
     expect(await lease.release()).toBe(true);
-    const next = await other.acquire("survivor", { wait: 5_000 });
+    const next = await other.acquire("survivor", { wait: 60_000 });
     expect(next.fence > lease.fence).toBe(true);
     await next.release();
   });
@@ -87,10 +98,10 @@ describe("a lease", () => {
       const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
       await once(child, "message");
       proxy.cut();
-      const closedMs = performance.now();
+      const meter = new StallMeter();
       child.send("close");
       await once(child, "exit");
-      const tookMs = performance.now() - closedMs;
+      const tookMs = meter.workingMs();
       await proxy.close();
       await lease.release();
       // A connection in the making keeps its process for the 10 s that it may take; a silent one would keep it for ever.
@@ -301,7 +312,7 @@ describe("a server", () => {
       Number(
         await asking.one("SELECT COUNT(*) FROM information_schema.processlist WHERE user IN ('app', 'poor')"),
       );
-    await until("the end of the sessions", async () => (await sessions()) === 1, 10_000);
+    await until("the end of the sessions", async () => (await sessions()) === 1);
     expect(await sessions()).toBe(1);
     asking.close();
   });

@@ -34,7 +34,7 @@ async function ended(connection: PoolConnection, how = "COMMIT"): Promise<void> 
 beforeAll(async () => {
   server = await startMariadb({ own: true });
   pool = createPool({ uri: server.url, connectionLimit: 40 });
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const locks of opened) await locks.close();

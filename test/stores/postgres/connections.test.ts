@@ -12,7 +12,7 @@ let proxy: Proxy;
 beforeAll(async () => {
   world = await PostgresWorld.start();
   proxy = await Proxy.listen({ host: "127.0.0.1", port: world.server.port });
-}, 120_000);
+});
 
 afterAll(async () => {
   await proxy?.close();

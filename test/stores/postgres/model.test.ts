@@ -14,11 +14,11 @@ import { PostgresTable } from "../../../src/stores/postgres/table.ts";
 import { LeaseTable } from "../../../src/stores/shared/lease-table.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { ops, Pair, several, type Side, wish } from "../../support/histories.ts";
+import { runs } from "../../support/histories-count.ts";
 import { openPool } from "../../support/pg-pool.ts";
 import { io, PostgresWorld } from "./fixture.ts";
 
-/** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project postgres. */
-const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 60);
+const HISTORIES = runs(60);
 
 let world: PostgresWorld;
 let pool: Pool;
@@ -83,11 +83,11 @@ describe("the statements", () => {
           );
           short += rows.length;
         }),
-        { numRuns: HISTORIES },
+        HISTORIES,
       );
       // Both forms of a row have been met.
       expect(short).toBeGreaterThan(0);
     },
-    120_000 + HISTORIES * 500,
+    120_000 + HISTORIES.numRuns * 500,
   );
 });

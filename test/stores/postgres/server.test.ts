@@ -13,7 +13,7 @@ beforeAll(async () => {
   server = await startPostgres({ own: true });
   const client = await connected();
   await client.query("CREATE TABLE t (k bytea PRIMARY KEY, n bigint NOT NULL)");
-}, 120_000);
+});
 
 afterEach(async () => {
   for (const client of clients.splice(0)) await client.end().catch(() => {});

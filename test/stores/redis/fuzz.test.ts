@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../../src/index.ts";
 import { redis } from "../../../src/stores/redis/index.ts";
 import { RedisWorld, until } from "./fixture.ts";
-import { complaints, damagedBytes, runs } from "../../support/damage.ts";
+import { complaints, damagedBytes } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 
 const NAME = "holdfast:{damaged}";
 let world: RedisWorld;

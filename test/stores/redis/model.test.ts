@@ -12,10 +12,10 @@ import { scripts } from "../../../src/stores/redis/scripts.generated.ts";
 import { RedisOpenStore } from "../../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { key, locks, type Op, ops, Pair, several, type Side, wish } from "../../support/histories.ts";
+import { runs } from "../../support/histories-count.ts";
 import { RedisWorld } from "./fixture.ts";
 
-/** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project redis. */
-const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 120);
+const HISTORIES = runs(120);
 
 let world: RedisWorld;
 let client: Redis;
@@ -112,10 +112,10 @@ describe("the scripts", () => {
     async () => {
       await fc.assert(
         fc.asyncProperty(ops(several, wish), (history) => compare(history, [true, true])),
-        { numRuns: HISTORIES },
+        HISTORIES,
       );
     },
-    120_000 + HISTORIES * 500,
+    120_000 + HISTORIES.numRuns * 500,
   );
 });
 
@@ -135,9 +135,9 @@ describe("transactions", () => {
           ),
           (history) => compare(history, ways),
         ),
-        { numRuns: Math.ceil(HISTORIES / 3) },
+        { ...HISTORIES, numRuns: Math.ceil(HISTORIES.numRuns / 3) },
       );
     },
-    120_000 + HISTORIES * 500,
+    120_000 + HISTORIES.numRuns * 500,
   );
 });

@@ -14,7 +14,7 @@ describe("a script that only locks", () => {
   let server: RunningServer;
   beforeAll(async () => {
     server = await startRedis();
-  }, 120_000);
+  });
   afterAll(() => server?.stop());
 
   for (const end of ["close", "no close"]) {
@@ -22,7 +22,7 @@ describe("a script that only locks", () => {
       it(`is not ended before its answers come (${driver}, ${end})`, async () => {
         const args = ["--import", "tsx", SCRIPT, server.url, driver, end];
         const { stdout } = await promisify(execFile)(process.execPath, args, {
-          timeout: 20_000,
+          timeout: 120_000,
         });
         expect(stdout).toBe(SAID);
       });

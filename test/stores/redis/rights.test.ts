@@ -145,7 +145,7 @@ describe("users of a Redis with several nodes", () => {
         // Nobody gets in without a login from now on, the sentinels themselves included.
         expect(await askRedis(port, "ACL", "SETUSER", "default", "off")).toContain("OK");
       }
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await Promise.all([sentinels?.stop(), cluster?.stop()]);

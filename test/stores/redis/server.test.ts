@@ -13,7 +13,7 @@ let redis: Resp;
 beforeAll(async () => {
   server = await startRedis({ own: true });
   redis = await Resp.open(server.port);
-}, 120_000);
+});
 
 afterAll(async () => {
   redis?.close();

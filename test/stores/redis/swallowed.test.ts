@@ -61,7 +61,7 @@ describe.each([
         const asked = turn % 3 === 2 ? far.tryAcquire(key) : far.acquire(key, { wait: "20s" });
         const answer = asked.catch((error: unknown) => error);
         if (scripts) {
-          await until("the grant at the server", async () => (await near.inspect(key)) !== null, 20_000);
+          await until("the grant at the server", async () => (await near.inspect(key)) !== null);
         } else {
           // A transaction asks twice, so the cut comes at any moment of it.
           await io.sleep((turn % 7) / 2);
@@ -84,11 +84,11 @@ describe.each([
         if (got.held) expect(rival).toBeNull();
         await rival?.release();
         await got.release();
-        await until("a free key", async () => (await near.inspect(key)) === null, 20_000);
+        await until("a free key", async () => (await near.inspect(key)) === null);
       }
       expect(adopted + undone).toBe(COUNT);
       expect(adopted).toBeGreaterThan(0);
-      await until("a free key", async () => (await near.inspect(key)) === null, 20_000);
+      await until("a free key", async () => (await near.inspect(key)) === null);
       await far.close();
       await near.close();
       expect(await world.ask("KEYS", `holdfast:{${key}}*`)).toHaveLength(1);

@@ -12,7 +12,7 @@ import { nodeSystem } from "../../../src/system/node.ts";
 
 export { fencesOf, io, request, until } from "../../support/store-calls.ts";
 
-export const SESSION_MS = 2_000;
+export const SESSION_MS = 4_000;
 
 export class ZooKeeperWorld {
   readonly server: RunningServer;

@@ -13,7 +13,8 @@ import {
   OPEN_ACL,
   remove,
 } from "../../../src/stores/zookeeper/wire/ops.ts";
-import { complaints, damagedJson, ID, namePart, runs } from "../../support/damage.ts";
+import { complaints, damagedJson, ID, namePart } from "../../support/damage.ts";
+import { runs } from "../../support/histories-count.ts";
 import { type Bare, bareSession } from "./bare-session.ts";
 
 describe("ZooKeeper", () => {
@@ -30,7 +31,7 @@ describe("ZooKeeper", () => {
     const [name = ""] = await bare.link.send(getChildren("/holdfast/kdamaged"));
     real = (await bare.link.send(getData(`/holdfast/kdamaged/${name}`))).data.toString();
     await lease.release();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await locks?.close();

@@ -18,7 +18,7 @@ let world: ZooKeeperWorld;
 
 beforeAll(async () => {
   world = await ZooKeeperWorld.start();
-}, 120_000);
+});
 
 afterAll(async () => {
   await world?.stop();
@@ -94,7 +94,7 @@ describe("check", () => {
       await locks.close();
       await ensemble.stop();
     }
-  }, 120_000);
+  });
 
   it("says what it cannot know where the server does not answer to such questions", async () => {
     const proxy = await world.proxy(/^(srvr|conf)/);

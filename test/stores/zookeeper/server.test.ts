@@ -10,6 +10,7 @@ import { NO_SESSION } from "../../../src/stores/zookeeper/wire/greeting.ts";
 import * as ops from "../../../src/stores/zookeeper/wire/ops.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { bareSession } from "./bare-session.ts";
+import { StallMeter } from "../../../src/testing/stall-meter.ts";
 
 const data = Buffer.from("x");
 const acl = ops.OPEN_ACL;
@@ -53,7 +54,7 @@ describe("one ZooKeeper", () => {
   beforeAll(async () => {
     server = await startZooKeeper({ own: true });
     link = await connect(server.port, 10_000);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     link?.destroy(gone);
@@ -123,12 +124,13 @@ describe("one ZooKeeper", () => {
     const { path } = await mortal.send(place("/session/x."));
     await mortal.send(ops.sync("/"));
     const sinceMs = nodeSystem.monoMs();
+    const meter = new StallMeter();
     mortal.destroy(gone);
     for (;;) {
       const names = await link.send(ops.getChildren("/session"));
       if (names.length === 0) break;
       expect(names).toEqual([path.slice("/session/".length)]);
-      expect(nodeSystem.monoMs() - sinceMs).toBeLessThan(5_000);
+      expect(meter.workingMs()).toBeLessThan(5_000);
       await sleep(10);
     }
     // Counted from after the last answer: 100 ms are more than the way there and back took.
@@ -209,7 +211,7 @@ describe("containers", () => {
       await close();
       await server.stop();
     }
-  }, 60_000);
+  });
 });
 
 describe("an ensemble", () => {
@@ -217,7 +219,7 @@ describe("an ensemble", () => {
 
   beforeAll(async () => {
     ensemble = await startEnsemble(3);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await ensemble?.stop();
@@ -323,9 +325,9 @@ describe("an ensemble", () => {
     const leader = await ensemble.leader();
     leader.kill("SIGKILL");
     await sleep(50);
-    const deadline = nodeSystem.monoMs() + 20_000;
+    const deadline = nodeSystem.monoMs() + 120_000;
     for (;;) {
-      const next = await session.ready(AbortSignal.timeout(20_000));
+      const next = await session.ready(AbortSignal.timeout(120_000));
       const names = await next.send(ops.sync("/")).then(
         () => next.send(ops.getChildren("/survives")),
         () => null,
@@ -341,5 +343,5 @@ describe("an ensemble", () => {
     await close();
     await leader.restart();
     await ensemble.settled();
-  }, 60_000);
+  });
 });

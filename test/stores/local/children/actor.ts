@@ -5,9 +5,6 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Grant, Request } from "../../../../src/core/store.ts";
 import { local } from "../../../../src/stores/local/index.ts";
-import { loadKernelLock } from "../../../../src/stores/local/kernel-lock.ts";
-import { KeyFiles } from "../../../../src/stores/local/key-files.ts";
-import { Place } from "../../../../src/stores/local/place.ts";
 import { nodeSystem } from "../../../../src/system/node.ts";
 import { plainIo, request, waitFor } from "../fixture.ts";
 
@@ -52,13 +49,6 @@ async function main(): Promise<void> {
         release: await store.release(one.asked, null, { lastFences: one.grant.fences }, plainIo()),
         atMs,
       };
-    },
-    /** Stays inside the latch of the key for good. */
-    async latch(key) {
-      const place = Place.open(dir, () => nodeSystem.randomId());
-      const files = new KeyFiles(place, loadKernelLock(), "test", nodeSystem.randomId());
-      const file = files.latched(key, true, nodeSystem.monoMs());
-      return { latched: file !== null && file !== "busy" };
     },
     /** A child that inherits the life of this process. */
     async child(seconds) {

@@ -1,0 +1,154 @@
+// Whether this directory is a safe place for locks, and which processes can use it: what `doctor` prints.
+
+import { existsSync, readlinkSync, realpathSync } from "node:fs";
+import { showKey } from "../../core/key.ts";
+import type { Finding } from "../../core/store.ts";
+import { checkAppend } from "./append-check.ts";
+import { otherBootsInUse } from "./cleanup.ts";
+import { damagedKeys } from "./inspect.ts";
+import { isLayer, mountOf, readMounts } from "./file-systems.ts";
+import type { LockDirectory } from "./lock-directory.ts";
+import type { Session } from "./session.ts";
+
+/** What the kernel and a container's manager tell of this machine. Tests have machines of their own. */
+export interface Machine {
+  /** /proc/self/mountinfo */
+  readonly mounts: string;
+  /** /proc/self/ns/pid; "" where it cannot be read. */
+  readonly pidNamespace: string;
+  /** A container's manager left its file. An image that was booted as a virtual machine has it too. */
+  readonly isMarked: boolean;
+}
+
+/** The kernel's fixed number for the first pid namespace. */
+const FIRST_PID_NAMESPACE = "pid:[4026531836]";
+const MARKS = ["/.dockerenv", "/run/.containerenv"];
+
+export function thisMachine(): Machine {
+  let pidNamespace = "";
+  try {
+    pidNamespace = readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // Hidden from this process, or not Linux.
+  }
+  return { mounts: readMounts(), pidNamespace, isMarked: MARKS.some((path) => existsSync(path)) };
+}
+
+export async function findings(session: Session): Promise<readonly Finding[]> {
+  const { directory } = session;
+  return [
+    ...environmentFindings(realpathSync(directory.path), thisMachine()),
+    ...worldWritable(directory),
+    ...damagedRecords(session),
+    ...(directory.isReadOnly ? readOnly(directory) : await appendNotAtomic(session)),
+    ...(await severalBoots(session)),
+  ];
+}
+
+/** What follows from where the directory is. `path` has no links in it. */
+export function environmentFindings(path: string, machine: Machine): readonly Finding[] {
+  return [...privateTmp(path, machine), ...container(path, machine)];
+}
+
+function worldWritable({ path, stats }: LockDirectory): Finding[] {
+  if ((stats.mode & 0o002) === 0 || process.platform === "win32") return [];
+  return [
+    {
+      id: "world-writable",
+      level: "warning",
+      what: `every user of this machine may write to ${path}`,
+      why: "every user can take, keep or free any lock in it",
+      fix: `share it with a group instead: chgrp GROUP ${path} && chmod 2770 ${path}`,
+    },
+  ];
+}
+
+function damagedRecords(session: Session): Finding[] {
+  const keys = damagedKeys(session);
+  if (keys.length === 0) return [];
+  return [
+    {
+      id: "damaged-records",
+      level: "danger",
+      what: `the records of ${keys.length} keys in ${session.folder.path} are damaged: ${keys.slice(0, 3).map(showKey).join(", ")}`,
+      why: "nobody can know who holds these keys, so nobody can take them; list and ls leave them out",
+      fix: `stop every process that uses this directory, then delete ${session.folder.path}`,
+    },
+  ];
+}
+
+function readOnly({ path, stats }: LockDirectory): Finding[] {
+  return [
+    {
+      id: "read-only",
+      level: "info",
+      what: `${path} belongs to user ${stats.uid}, so root reads it and writes nothing there`,
+      why: "its owner could replace a file by a link and make root write somewhere else",
+      fix: `to take or revoke a lock there, run the command as that user: setpriv --reuid=${stats.uid} ...`,
+    },
+  ];
+}
+
+async function appendNotAtomic(session: Session): Promise<Finding[]> {
+  const { isAtomic, what } = await checkAppend(session.folder, session.name);
+  if (isAtomic) return [];
+  return [
+    {
+      id: "append-not-atomic",
+      level: "danger",
+      what: `the file system of ${session.directory.path} loses appended lines: ${what}`,
+      why: "two processes that take a key at the same time can both believe that they hold it",
+      fix: "name a directory on another local file system, or use a store with a server",
+    },
+  ];
+}
+
+function privateTmp(path: string, { mounts }: Machine): Finding[] {
+  const mount = mountOf(mounts, path);
+  if (mount === null || !/\/systemd-private-[^/]+\/tmp$/.test(mount.root)) return [];
+  return [
+    {
+      id: "private-tmp",
+      level: "info",
+      what: `this service has its own ${mount.point} (PrivateTmp=)`,
+      why: `it shares no locks with processes outside of the service in a directory under ${mount.point}`,
+      fix: "name a directory elsewhere for all of them, for example local:/var/lib/NAME/locks, or set PrivateTmp=no",
+    },
+  ];
+}
+
+function container(path: string, { mounts, pidNamespace, isMarked }: Machine): Finding[] {
+  const base = mountOf(mounts, "/");
+  const isApart = pidNamespace !== "" && pidNamespace !== FIRST_PID_NAMESPACE;
+  // A container may share the pid namespace of its host. It does not share the root file system.
+  if (!isApart && !(isMarked && base !== null && isLayer(base))) return [];
+  const mount = mountOf(mounts, path);
+  const isAlone = mount !== null && isLayer(mount);
+  return [
+    {
+      id: "container",
+      level: "info",
+      what: isAlone
+        ? `this process runs in a container, and ${path} is part of that container (${mount.type})`
+        : "this process runs in a container",
+      why: isAlone
+        ? "no other container and no process of the host sees the locks there: each could hold the same key"
+        : `it shares locks only with processes that see the same ${path}; process numbers are the container's`,
+      fix: "mount one directory of the host into all containers that share locks, and name it: local:/some/dir",
+    },
+  ];
+}
+
+async function severalBoots({ folder, directory }: Session): Promise<Finding[]> {
+  const live = await otherBootsInUse(folder);
+  if (live.length === 0) return [];
+  return [
+    {
+      id: "several-boot-ids",
+      level: "danger",
+      what: `processes with another boot id use ${directory.path} now (${live.join(", ")})`,
+      why: "a container manager gave them their own boot id, so they and the processes of this one share no locks",
+      fix: "run all of them under one boot id, or use a store that is made for several machines",
+    },
+  ];
+}

@@ -1,0 +1,58 @@
+// Processes of holdfast 0.1.0 keep their locks in other files, so they and this version would not exclude each other. While one
+// of them lives, this version does not open (P22). Each has a file of 32 hex digits that it keeps locked; the kernel
+// lists the locked files in /proc/locks. Version 0.1.0 ran on Linux only.
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { UnsafeStoreError } from "../../core/errors.ts";
+import { currentUser, type LockDirectory } from "./lock-directory.ts";
+
+const PROCESS_FILE = /^[0-9a-f]{32}$/;
+
+export function rejectPreviousVersion(
+  directory: LockDirectory,
+  isDefault: boolean,
+  bootId: string,
+  locksFile = "/proc/locks",
+): void {
+  if (process.platform !== "linux") return;
+  const before = isDefault ? `/tmp/holdfast-${currentUser().uid}` : directory.path;
+  const folder = join(before, bootId);
+  const live = liveProcessFiles(folder, locksFile);
+  if (live.length === 0) return;
+  throw new UnsafeStoreError(
+    `processes of holdfast 0.1.0 hold or wait for locks in ${before} (${live.map(describe).join(", ")}), ` +
+      "and this version keeps its locks in other files",
+    {
+      setting: before,
+      fix: "stop the processes of the old version, then start those of the new one",
+    },
+  );
+}
+
+function liveProcessFiles(folder: string, locksFile: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => PROCESS_FILE.test(name));
+  } catch {
+    return [];
+  }
+  if (names.length === 0) return [];
+  const locked = new Set([...read(locksFile).matchAll(/:(\d+) \d+ (?:\d+|EOF)$/gm)].map(([, inode]) => inode));
+  return names
+    .map((name) => join(folder, name))
+    .filter((path) => locked.has(String(statSync(path, { throwIfNoEntry: false })?.ino)));
+}
+
+/** The file says "pid N". */
+function describe(path: string): string {
+  return read(path).split("\n")[0] || path;
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
