@@ -1,5 +1,5 @@
-// Load for `npm run repeat -- --load`: as many busy loops as there are processors, and one process that writes to the disk
-// and waits for it. They end with the process that started them.
+// Load for `npm run repeat -- --load`: as many busy loops as there are processors, and one process that
+// writes to the disk and waits for it. They end with the process that started them.
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 

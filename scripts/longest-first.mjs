@@ -1,5 +1,5 @@
-// The order in which vitest starts the files of tests: the longest first, so that no long file is left for the end.
-// The list names files that take 10 seconds or more on two idle cores; the others follow by name.
+// The order in which vitest starts the files of tests: the longest first, so that no long file is left for
+// the end. The list names files that take 10 seconds or more on two idle cores; the others follow by name.
 import { relative } from "node:path";
 import { BaseSequencer } from "vitest/node";
 

@@ -1,6 +1,7 @@
-// A reporter of vitest that speaks in parts: one line when the last file of a part has ended, with everything that its
-// failed tests said. It writes its counts into the file that HOLDFAST_TEST_COUNTS names, for `npm test`.
-// A skipped test counts as failed, and so do a file that cannot be loaded and an error outside of all tests.
+// A reporter of vitest that speaks in parts: one line when the last file of a part has ended, with
+// everything that its failed tests said. It writes its counts into the file that HOLDFAST_TEST_COUNTS
+// names, for `npm test`. A skipped test counts as failed, and so do a file that cannot be loaded and an
+// error outside of all tests.
 import { writeFileSync } from "node:fs";
 import { showPart } from "./parts.mjs";
 

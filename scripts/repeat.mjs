@@ -1,6 +1,7 @@
-// `npm run repeat -- --times 20 [--load] [filters of vitest]`: runs the chosen test files again and again, to find a test
-// that fails now and then. `--whole` repeats `npm test` instead. `--load` keeps the machine busy meanwhile.
-// One line per round; the output of a round that failed is kept. The exit code is 1 when any round failed.
+// `npm run repeat -- --times 20 [--load] [filters of vitest]`: runs the chosen test files again and again,
+// to find a test that fails now and then. `--whole` repeats `npm test` instead. `--load` keeps the machine
+// busy meanwhile. One line per round; the output of a round that failed is kept. The exit code is 1 when
+// any round failed.
 import { spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { once } from "node:events";

@@ -1,4 +1,5 @@
-// The real servers of the ladder: one Redis that keeps nothing on disk, and three more as independent masters.
+// The real servers of the ladder: one Redis that keeps nothing on disk, and three more as independent
+// masters.
 
 import { createClient } from "redis";
 import { createLocks, type Locks } from "holdfast";
@@ -63,8 +64,8 @@ class ForgetfulRedis {
   }
 
   /**
-   * The client disconnects first. A node-redis 5 that reconnects while the server dies can be reset during its handshake
-   * and then calls itself ready with a dead socket: its next command never ends.
+   * The client disconnects first. A node-redis 5 that reconnects while the server dies can be reset during
+   * its handshake and then calls itself ready with a dead socket: its next command never ends.
    */
   async forget(): Promise<void> {
     this.client.destroy();

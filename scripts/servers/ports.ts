@@ -1,6 +1,7 @@
-// Free ports on the loopback address for servers of tests. They lie below the range from which Linux takes the ports of
-// outgoing connections (net.ipv4.ip_local_port_range, 32768 and up), and a file with the number of our process reserves
-// each until the process ends. So no connection and no other test takes the port of a server that is being restarted.
+// Free ports on the loopback address for servers of tests. They lie below the range from which Linux takes
+// the ports of outgoing connections (net.ipv4.ip_local_port_range, 32768 and up), and a file with the
+// number of our process reserves each until the process ends. So no connection and no other test takes the
+// port of a server that is being restarted.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";

@@ -1,4 +1,5 @@
-// What a case at the level of the public API works with: locks over the store under test, fresh keys, real time.
+// What a case at the level of the public API works with: locks over the store under test, fresh keys, real
+// time.
 
 import { createLocks, type Guarantees, type Locks, type LocksOptions } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
@@ -36,14 +37,17 @@ export class ApiContext {
   }
 
   /**
-   * What may be added to a bound: ten times what an idle machine needs, and the time in which the machine stalled since
-   * the case began. Read it after the time was measured.
+   * What may be added to a bound: ten times what an idle machine needs, and the time in which the machine
+   * stalled since the case began. Read it after the time was measured.
    */
   get slackMs(): number {
     return SLACK_MS + this.#meter.stalledMs();
   }
 
-  /** Until `count` others wait for a key that is held. A store that cannot tell who waits gets the time that a start takes. */
+  /**
+   * Until `count` others wait for a key that is held. A store that cannot tell who waits gets the time that
+   * a start takes.
+   */
   async untilWaiting(locks: Locks, key: string, count = 1): Promise<void> {
     const waiters = async (): Promise<number> => (await locks.inspect(key))?.waiters?.length ?? count;
     await arrives(`wait number ${count} for ${key}`, async () => (await waiters()) >= count);

@@ -1,5 +1,5 @@
-// Measures how long the machine kept its processes waiting, so that a bound on time holds on a busy machine too.
-// Two sources, of which the larger counts:
+// Measures how long the machine kept its processes waiting, so that a bound on time holds on a busy machine
+// too. Two sources, of which the larger counts:
 // 1. Linux counts the time in which some task waited for a processor, a disk or memory: /proc/pressure.
 //    https://docs.kernel.org/accounting/psi.html
 // 2. A thread of this process sleeps for short times and adds up how late it wakes. It also sees a machine that stood still.
@@ -30,7 +30,10 @@ function startSampler(): Float64Array {
   return new Float64Array(shared);
 }
 
-/** Microseconds since boot in which some task waited for the resource; 0 where the kernel does not count them. */
+/**
+ * Microseconds since boot in which some task waited for the resource; 0 where the kernel does not count
+ * them.
+ */
 function pressureUs(resource: string): number {
   try {
     const text = readFileSync(`/proc/pressure/${resource}`, "utf8");

@@ -1,4 +1,5 @@
-// The wrapper is killed with SIGKILL: its child is ended too, and the key is free when the child is gone, not before.
+// The wrapper is killed with SIGKILL: its child is ended too, and the key is free when the child is gone,
+// not before.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { alive, Sandbox, until } from "./fixture.ts";

@@ -1,5 +1,5 @@
-// One short run per store, in which the faults that matter most strike in turn, and a few more that the seed chooses.
-// Clocks are not set here: that needs a C compiler, which a machine with Node alone lacks.
+// One short run per store, in which the faults that matter most strike in turn, and a few more that the
+// seed chooses. Clocks are not set here: that needs a C compiler, which a machine with Node alone lacks.
 
 import { afterAll, describe, expect, it } from "vitest";
 import { MIXED } from "../../faults/plugins/index.ts";
@@ -13,8 +13,8 @@ const LEAST_GRANTS = 5;
 const CLIENTS = ["kill", "pause"];
 const ALL = [...CLIENTS, "server-freeze", "swallowed-replies"];
 /**
- * Which faults must have struck. Servers of Sentinel and Cluster send their clients on to each other, so no client of
- * theirs can be sent through a proxy.
+ * Which faults must have struck. Servers of Sentinel and Cluster send their clients on to each other, so no
+ * client of theirs can be sent through a proxy.
  */
 type Passes = Readonly<Record<string, readonly string[]>>;
 /** Every store in its default mode. */
@@ -37,8 +37,9 @@ export const OTHER_MODES: Passes = {
 /** The same nodes with other files, and two servers of which one takes over: tried by command. */
 export const COVERED: readonly string[] = ["redlock-aof", "redlock-rdb", "mysql-pair"];
 /**
- * A primary that is replaced takes leases with it, so does a frozen leader of an old etcd, and session locks end with their
- * connection; nothing else may. Until that has struck, they are held to exclusion as the others are.
+ * A primary that is replaced takes leases with it, so does a frozen leader of an old etcd, and session
+ * locks end with their connection; nothing else may. Until that has struck, they are held to exclusion as
+ * the others are.
  */
 const MAY_BE_FENCED = [
   ...["redis-cluster", "redis-sentinel", "etcd", "etcd-exclusive"],

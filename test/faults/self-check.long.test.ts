@@ -1,5 +1,5 @@
-// Proof that a run would see a broken lock: clients that lie in one way each, through the same processes, journals and
-// checkers as every other run.
+// Proof that a run would see a broken lock: clients that lie in one way each, through the same processes,
+// journals and checkers as every other run.
 
 import { rmSync } from "node:fs";
 import { describe, expect, it } from "vitest";

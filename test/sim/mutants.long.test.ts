@@ -1,4 +1,5 @@
-// Each mutant is planted and must be seen by a checker that it names. `npm run mutants` does so for those that take longest.
+// Each mutant is planted and must be seen by a checker that it names. `npm run mutants` does so for those
+// that take longest.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// vitest as the runner of the conformance suite. Cases share nothing but the server, so they run beside each other;
-// those that restart the server, count what it keeps or occupy the event loop run alone.
+// vitest as the runner of the conformance suite. Cases share nothing but the server, so they run beside
+// each other; those that restart the server, count what it keeps or occupy the event loop run alone.
 
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { allCases, type Case, CASE_MS, type Runner, titleOf } from "../../src/testing/index.ts";
@@ -23,7 +23,10 @@ for (const id of ALONE) if (!allCases.some((one) => one.id === id)) throw new Er
 
 export const runner: Runner = runnerWithAlone(({ id }) => ALONE.includes(id));
 
-/** For stores that read this machine's clock: at the level of the contract each case moves a virtual clock of its own. */
+/**
+ * For stores that read this machine's clock: at the level of the contract each case moves a virtual clock
+ * of its own.
+ */
 export const machineClockRunner: Runner = runnerWithAlone(
   ({ id, level }) => level === "contract" || ALONE.includes(id),
 );

@@ -130,8 +130,7 @@ export function checkImports(file: SourceFile): Complaint[] {
       {
         path: file.path,
         line: 1,
-        message:
-          "no row of the import table covers this file, add one in test/tidy/imports.ts (design: imports)",
+        message: "no row of the import table covers this file, add one in test/tidy/imports.ts",
       },
     ];
   }
@@ -140,7 +139,7 @@ export function checkImports(file: SourceFile): Complaint[] {
     .map((one) => ({
       path: file.path,
       line: one.line,
-      message: `may not import ${one.specifier}: ${row.remedy} (design: imports)`,
+      message: `may not import ${one.specifier}: ${row.remedy}`,
     }));
 }
 

@@ -4,6 +4,7 @@
 import { checkFunctions, checkHeadComment } from "./functions.ts";
 import { checkImports } from "./imports.ts";
 import { checkLeftovers } from "./leftovers.ts";
+import { checkLockFile } from "./lock-file.ts";
 import { checkTime } from "./time.ts";
 import type { Complaint, SourceFile } from "./tree.ts";
 
@@ -15,4 +16,5 @@ export const rules = {
   functions: checkFunctions,
   headComment: checkHeadComment,
   leftovers: checkLeftovers,
+  lockFile: checkLockFile,
 } satisfies Readonly<Record<string, Rule>>;

@@ -23,6 +23,7 @@ describe("the project", () => {
     functions: "has no function longer than 60 lines",
     headComment: "has a head comment in every source file",
     leftovers: "has no TODO, no test that is switched off and no path of a home directory",
+    lockFile: "has lock files that npm ci accepts",
   } as const;
   for (const name of Object.keys(sentences) as (keyof typeof sentences)[]) {
     it(sentences[name], () => {

@@ -36,7 +36,7 @@ export function checkTime(file: SourceFile): Complaint[] {
   const code = codeOf(file.text, { strings: false });
   const complaints: Complaint[] = [];
   const complain = (line: number, what: string, use: string): void => {
-    complaints.push({ path: file.path, line, message: `${what} is banned, use ${use} (design: time)` });
+    complaints.push({ path: file.path, line, message: `${what} is banned, use ${use}` });
   };
   for (const { pattern, use } of BANS) {
     for (const match of code.matchAll(pattern)) complain(lineAt(code, match.index), match[0], use);

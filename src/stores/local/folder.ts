@@ -230,7 +230,9 @@ function descriptorPath(path: string, fds: number[]): string {
 
 function isTooLong(folder: string): boolean {
   // The socket has a dot before its name until it listens.
-  return Buffer.byteLength(folder) + 2 + PROCESS_DIGITS > LONGEST_ADDRESS_BYTES && process.platform !== "win32";
+  return (
+    Buffer.byteLength(folder) + 2 + PROCESS_DIGITS > LONGEST_ADDRESS_BYTES && process.platform !== "win32"
+  );
 }
 
 function tooLong(path: string): UnsafeStoreError {

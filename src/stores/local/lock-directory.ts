@@ -69,7 +69,8 @@ export function openDefault(path: string, user: User): LockDirectory {
     makeDirectory(path);
     // Not stat: a link that another user planted must be seen as a link.
     const stats = lstatSync(path);
-    const another = "remove it, or name another directory: --store local:/some/dir, createLocks('local:/some/dir')";
+    const another =
+      "remove it, or name another directory: --store local:/some/dir, createLocks('local:/some/dir')";
     if (!stats.isDirectory()) throw unsafe(path, "it is not a directory", another);
     if (user.uid !== null && stats.uid !== user.uid)
       throw unsafe(path, `it belongs to user ${stats.uid}, not to user ${user.uid}`, another);
@@ -92,7 +93,8 @@ function openNamed(path: string, user: User): LockDirectory {
     const isShared = user.uid !== null && (stats.mode & GROUP_OR_WORLD_WRITES) !== 0;
     const isReadOnly = user.uid === 0 && stats.uid !== 0;
     if (isShared && user.uid === 0 && process.platform !== "linux") {
-      const why = "other users may write to it, and this platform gives root no safe way to share a directory";
+      const why =
+        "other users may write to it, and this platform gives root no safe way to share a directory";
       throw unsafe(path, why, "run this process as one of these users");
     }
     return { path, isShared, isReadOnly, stats };
@@ -111,7 +113,8 @@ function makeDirectory(path: string): void {
   } catch (error) {
     if (errno(error) === "EEXIST") return;
     // A directory that exists and is usable needs no permission to make it.
-    if (errno(error) !== "ENOENT" && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+    if (errno(error) !== "ENOENT" && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+      return;
     throw error;
   }
 }

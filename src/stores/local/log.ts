@@ -234,8 +234,7 @@ export class Log {
         this.#sealedAtMs = line.timeMs;
         return;
       case "head":
-        if (line.format !== LOG_FORMAT)
-          throw otherVersion(this.#path(this.#number), line.format, LOG_FORMAT);
+        if (line.format !== LOG_FORMAT) throw otherVersion(this.#path(this.#number), line.format, LOG_FORMAT);
         // The name of a folder is only a short digest of the namespace (P18).
         if (line.namespace !== JSON.stringify(this.#options.folder.namespace))
           throw damaged(this.#path(this.#number), `it belongs to the namespace ${line.namespace}`);

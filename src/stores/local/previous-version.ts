@@ -38,7 +38,9 @@ function liveProcessFiles(folder: string, locksFile: string): string[] {
     return [];
   }
   if (names.length === 0) return [];
-  const locked = new Set([...read(locksFile).matchAll(/:(\d+) \d+ (?:\d+|EOF)$/gm)].map(([, inode]) => inode));
+  const locked = new Set(
+    [...read(locksFile).matchAll(/:(\d+) \d+ (?:\d+|EOF)$/gm)].map(([, inode]) => inode),
+  );
   return names
     .map((name) => join(folder, name))
     .filter((path) => locked.has(String(statSync(path, { throwIfNoEntry: false })?.ino)));

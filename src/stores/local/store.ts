@@ -71,16 +71,23 @@ export class LocalOpenStore implements OpenStore<null> {
     const { id } = request;
     for (let hasAsked = false; ; hasAsked = true) {
       let ahead: readonly string[] = [];
-      const answer = await session.steps.run<AttemptAnswer<null>>(request.keys, false, io, (ledger, record) => {
-        ahead = [];
-        if (this.#ended.has(id)) return { ended: true };
-        const decided = ledger.attempt(request);
-        if ("granted" in decided) return { granted: toGrant(decided.granted) };
-        const records = request.keys.map(record);
-        ahead = processesAhead(records, id, session);
-        if (!("busy" in decided)) return decided;
-        return { busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) } };
-      });
+      const answer = await session.steps.run<AttemptAnswer<null>>(
+        request.keys,
+        false,
+        io,
+        (ledger, record) => {
+          ahead = [];
+          if (this.#ended.has(id)) return { ended: true };
+          const decided = ledger.attempt(request);
+          if ("granted" in decided) return { granted: toGrant(decided.granted) };
+          const records = request.keys.map(record);
+          ahead = processesAhead(records, id, session);
+          if (!("busy" in decided)) return decided;
+          return {
+            busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) },
+          };
+        },
+      );
       if (!("busy" in answer) && !("conflict" in answer)) return answer;
       // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may be waiting in
       // the event loop, so that goes first.
@@ -153,10 +160,7 @@ export class LocalOpenStore implements OpenStore<null> {
     return session === null ? null : inspectKey(session, key, this.#env.system.monoMs());
   }
 
-  async *list(
-    options: { readonly prefix: string; readonly limit: number },
-    io: Io,
-  ): AsyncIterable<LockInfo> {
+  async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
     const session = await this.#readable();
     if (session !== null) yield* listKeys(session, options, this.#env.system, io);
   }

@@ -7,7 +7,10 @@ import { fails, grew, must } from "../checks.ts";
 import { arrives, later, LONG_WAIT_MS, sleep } from "../io.ts";
 import { fifo } from "../needs.ts";
 
-/** How soon the store is told that a wait is over. Stores forget a waiter that says nothing after several seconds. */
+/**
+ * How soon the store is told that a wait is over. Stores forget a waiter that says nothing after several
+ * seconds.
+ */
 const TOLD_MS = 1_000;
 
 export const acquireCases: readonly ApiCase[] = [

@@ -1,5 +1,5 @@
-// Actors that hold and wait for each other's keys: one of them is refused in time with the whole story, the others go on, and
-// nobody is refused who could have waited.
+// Actors that hold and wait for each other's keys: one of them is refused in time with the whole story, the
+// others go on, and nobody is refused who could have waited.
 
 import assert from "node:assert/strict";
 import type { AcquireOptions, DeadlockError, Locks } from "../../index.ts";
@@ -72,7 +72,8 @@ export const deadlockCases: readonly ApiCase[] = [
           "the victim",
         ).label,
       ]);
-      // The victim is told before the store: until then the store may choose the victim for the key that the other released.
+      // The victim is told before the store: until then the store may choose the victim for the key that
+      // the other released.
       const areFree = async (): Promise<boolean> =>
         (await one.inspect(a)) === null && (await one.inspect(b)) === null;
       await arrives("the end of both keys", areFree);

@@ -1,5 +1,5 @@
-// A cluster of three that loses members while somebody holds and twenty wait: nobody is granted beside another, fences grow, and
-// the next one is in soon after there is a leader again.
+// A cluster of three that loses members while somebody holds and twenty wait: nobody is granted beside
+// another, fences grow, and the next one is in soon after there is a leader again.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";

@@ -75,7 +75,9 @@ describe("the default directory", () => {
 
   it("is where no other user can create it: /run for root, the home directory for others", () => {
     expect(defaultDirectory({ uid: 0, home: dir.path })).toBe("/run/holdfast");
-    expect(defaultDirectory({ uid, home: dir.path })).toBe(uid === 0 ? "/run/holdfast" : join(dir.path, ".holdfast"));
+    expect(defaultDirectory({ uid, home: dir.path })).toBe(
+      uid === 0 ? "/run/holdfast" : join(dir.path, ".holdfast"),
+    );
     const owner = statSync("/usr").uid;
     // A home that is missing or belongs to another user cannot be used: service users have such homes.
     for (const home of [null, "/nonexistent", "/usr"])
@@ -215,7 +217,9 @@ describe("files that are not ours in the place of the log", () => {
     await expect(store.renew([], plainIo())).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_STORE/) as string,
     });
-    await expect(openIn(dir.path)).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_STORE/) as string });
+    await expect(openIn(dir.path)).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_STORE/) as string,
+    });
     await store.close();
     expect(readdirSync(trap)).toEqual([]);
   });

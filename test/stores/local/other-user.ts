@@ -27,7 +27,10 @@ export async function otherUsersActor(dir: string): Promise<Child> {
   chmodSync(bundle, 0o644);
   const user = [`--reuid=${OTHER_USER}`, `--regid=${OTHER_USER}`, "--clear-groups"];
   const one = new Child(
-    spawn("setpriv", [...user, process.execPath, bundle, dir], { stdio: ["pipe", "pipe", "inherit"], cwd: folder }),
+    spawn("setpriv", [...user, process.execPath, bundle, dir], {
+      stdio: ["pipe", "pipe", "inherit"],
+      cwd: folder,
+    }),
   );
   one.process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const first = await heard(one);

@@ -1,7 +1,15 @@
 // The store against its contract, within one process: exact keys, several stores, clean-up, and files that are taken away.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import {
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -142,13 +150,21 @@ describe("records", () => {
     bytes[bytes.indexOf("mark")] = 0x21;
     writeFileSync(logIn(dir.path), bytes);
     const two = await store();
-    const rejection = { code: "ERR_STORE_UNSAFE", key: "hurt", message: expect.stringMatching(/damaged/) as string };
+    const rejection = {
+      code: "ERR_STORE_UNSAFE",
+      key: "hurt",
+      message: expect.stringMatching(/damaged/) as string,
+    };
     await expect(two.attempt(request("hurt"), io)).rejects.toMatchObject(rejection);
     await expect(two.inspect("hurt", io)).rejects.toMatchObject(rejection);
     expect(await isBusy(two, request("healthy", { queue: false }))).toBe(true);
     expect(await listed(two)).toEqual(["healthy"]);
     expect(await two.check(io)).toContainEqual(
-      expect.objectContaining({ id: "damaged-records", level: "danger", what: expect.stringContaining("hurt") as string }),
+      expect.objectContaining({
+        id: "damaged-records",
+        level: "danger",
+        what: expect.stringContaining("hurt") as string,
+      }),
     );
   });
 

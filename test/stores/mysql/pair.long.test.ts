@@ -1,4 +1,5 @@
-// Two servers that replicate both ways: either is killed, and one client is cut off from one of them, while twenty wait.
+// Two servers that replicate both ways: either is killed, and one client is cut off from one of them, while
+// twenty wait.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
@@ -166,7 +167,8 @@ describe("a new primary", () => {
         await io.sleep(1);
       }
     })();
-    // A planned switch: the old primary answers and says that it is none any more, so the other takes over at once.
+    // A planned switch: the old primary answers and says that it is none any more, so the other takes over
+    // at once.
     await one.query("SET GLOBAL read_only = 1");
     const sinceMs = nodeSystem.monoMs();
     const other = open(url());

@@ -1,5 +1,5 @@
-// Row mode on a real server: the lock is the session's. Holders that are killed, stopped and cut off, sessions that are ended
-// by others, and what is left behind.
+// Row mode on a real server: the lock is the session's. Holders that are killed, stopped and cut off,
+// sessions that are ended by others, and what is left behind.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
@@ -38,7 +38,10 @@ const child = async (): Promise<Child> => {
   return one;
 };
 
-/** How many statements wait for a row. Not from innodb_trx, which the server brings up to date only for who has not asked for a while. */
+/**
+ * How many statements wait for a row. Not from innodb_trx, which the server brings up to date only for who
+ * has not asked for a while.
+ */
 const waits = async (): Promise<number> =>
   Number(
     await asking.one(

@@ -1,5 +1,5 @@
-// Primaries that are killed, frozen and demoted under load, and slots that move: waiters and holders go on, fences grow, and who
-// has lost is told.
+// Primaries that are killed, frozen and demoted under load, and slots that move: waiters and holders go on,
+// fences grow, and who has lost is told.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClusterServers, startCluster } from "../../../scripts/servers/redis-cluster.ts";
@@ -176,7 +176,8 @@ describe("in a Cluster", () => {
       await moveSlot(servers, slotOf("moving"), from, await otherPrimary(from), 100);
       await load.next(load.sections.at(-1)?.atMs ?? 0);
     }
-    // Half-way the key is at the new node and the slot not yet: who does not follow ASK stands still for so long.
+    // Half-way the key is at the new node and the slot not yet: who does not follow ASK stands still for so
+    // long.
     const halfWayMs = 2_500;
     const since = load.sections.length;
     const from = await primaryOf("moving");

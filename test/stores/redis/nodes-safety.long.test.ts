@@ -1,5 +1,5 @@
-// A Redis with several nodes that could drop locks is refused by name, whichever node it is; what else is found is said for
-// every node (P19).
+// A Redis with several nodes that could drop locks is refused by name, whichever node it is; what else is
+// found is said for every node (P19).
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClusterServers, startCluster } from "../../../scripts/servers/redis-cluster.ts";

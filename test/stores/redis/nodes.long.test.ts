@@ -1,5 +1,5 @@
-// Clients of sentinels and of a Cluster that people bring along: every supported major is known by its shape, used and left
-// as it was.
+// Clients of sentinels and of a Cluster that people bring along: every supported major is known by its
+// shape, used and left as it was.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Cluster, Redis } from "ioredis";

@@ -1,5 +1,6 @@
-// A primary with one replica that is stopped and killed: with `replicas: 1` nothing is granted, renewed or handed over that
-// the replica does not have, and nothing is left behind. Both clients, by script and by transaction.
+// A primary with one replica that is stopped and killed: with `replicas: 1` nothing is granted, renewed or
+// handed over that the replica does not have, and nothing is left behind. Both clients, by script and by
+// transaction.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { RunningServer } from "../../../scripts/servers/process.ts";

@@ -40,7 +40,9 @@ async function forget(at: number, namespace: string, key: string): Promise<void>
   expect(await masters.ask(at, "DEL", `${namespace}:{${key}}`)).toBe(1);
 }
 
-/** Milliseconds of one cycle, such as a quarter of the cycles needed: a busy machine slows the others down. */
+/**
+ * Milliseconds of one cycle, such as a quarter of the cycles needed: a busy machine slows the others down.
+ */
 async function cycles(locks: Locks, count: number): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < count; i += 1) {

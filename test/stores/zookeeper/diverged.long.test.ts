@@ -1,5 +1,5 @@
-// A server of an ensemble that shows nodes which the others have deleted. ZooKeeper before 3.9.4 can become like that by itself; here
-// it is given an older tree under a newer name.
+// A server of an ensemble that shows nodes which the others have deleted. ZooKeeper before 3.9.4 can become
+// like that by itself; here it is given an older tree under a newer name.
 
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
