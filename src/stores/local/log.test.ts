@@ -218,7 +218,9 @@ describe("a line that is not whole", () => {
     const at = bytes.indexOf("step") + 1;
     bytes[at] = (bytes[at] as number) ^ 0x20;
     writeFileSync(logPath(), bytes);
-    expect(() => openLog()).toThrow(expect.objectContaining({ code: "ERR_STORE_UNSAFE", setting: logPath() }));
+    expect(() => openLog()).toThrow(
+      expect.objectContaining({ code: "ERR_STORE_UNSAFE", setting: logPath() }),
+    );
   });
 });
 

@@ -75,7 +75,9 @@ describe("the default directory", () => {
 
   it("is where no other user can create it: /run for root, the home directory for others", () => {
     expect(defaultDirectory({ uid: 0, home: dir.path })).toBe("/run/holdfast");
-    expect(defaultDirectory({ uid, home: dir.path })).toBe(uid === 0 ? "/run/holdfast" : join(dir.path, ".holdfast"));
+    expect(defaultDirectory({ uid, home: dir.path })).toBe(
+      uid === 0 ? "/run/holdfast" : join(dir.path, ".holdfast"),
+    );
     const owner = statSync("/usr").uid;
     // A home that is missing or belongs to another user cannot be used: service users have such homes.
     for (const home of [null, "/nonexistent", "/usr"])
@@ -151,7 +153,8 @@ describe("a named directory", () => {
       const stats = statSync(join(folder, name));
       expect(stats.mode & 0o7777, name).toBe(stats.isSocket() ? 0o766 : 0o1666);
     }
-    // Root tries it with another user, who reads the program from a copy. Anybody else can only be itself twice.
+    // Root tries it with another user, who reads the program from a copy. Anybody else can only be itself
+    // twice.
     const other = await otherUsersActor(dir.path);
     expect(await tell(other, "take", "shared")).toEqual({ take: "busy" });
     other.say(JSON.stringify(["wait", "shared"]));
@@ -215,7 +218,9 @@ describe("files that are not ours in the place of the log", () => {
     await expect(store.renew([], plainIo())).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_STORE/) as string,
     });
-    await expect(openIn(dir.path)).rejects.toMatchObject({ code: expect.stringMatching(/^ERR_STORE/) as string });
+    await expect(openIn(dir.path)).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_STORE/) as string,
+    });
     await store.close();
     expect(readdirSync(trap)).toEqual([]);
   });

@@ -28,7 +28,9 @@ async function busyLog(): Promise<Buffer> {
   const lease = await locks.acquire("damaged");
   const waiting = createLocks(`local:${dir.path}`);
   const next = waiting.acquire("damaged", { wait: 60_000 });
-  await expect.poll(async () => (await locks.inspect("damaged"))?.waiters?.length, { timeout: 60_000 }).toBe(1);
+  await expect
+    .poll(async () => (await locks.inspect("damaged"))?.waiters?.length, { timeout: 60_000 })
+    .toBe(1);
   const bytes = readFileSync(logIn(dir.path));
   await lease.release();
   await (await next).release();
@@ -67,8 +69,11 @@ it("something else than a record under a correct checksum rejects its key alone 
     fc.asyncProperty(
       damagedJson(() => record),
       async (text) => {
-        // The version that the line must name is that of the last line that counted: the log is made anew each time.
-        const line = stepLine("fuzz.1", [{ key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " ") }]);
+        // The version that the line must name is that of the last line that counted: the log is made anew
+        // each time.
+        const line = stepLine("fuzz.1", [
+          { key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " ") },
+        ]);
         const head = real.subarray(0, real.indexOf("\n", 1) + 1);
         writeFileSync(logIn(dir.path), Buffer.concat([head, line]));
         const late = createLocks(`local:${dir.path}`);
@@ -95,12 +100,23 @@ it("things that are no log, and files that are nobody's, do not stop others for 
     rmSync(log, { recursive: true, force: true });
     plant();
     const late = createLocks(`local:${dir.path}`);
-    await expect(late.tryAcquire("k")).rejects.toMatchObject({ message: expect.stringContaining(log) as string });
+    await expect(late.tryAcquire("k")).rejects.toMatchObject({
+      message: expect.stringContaining(log) as string,
+    });
     await late.close();
   }
   rmSync(log, { recursive: true, force: true });
   writeFileSync(log, real);
-  for (const name of ["stranger", ".hidden", "keys", "0".repeat(64), "log", "log.x", "draft.x", "0".repeat(12)])
+  for (const name of [
+    "stranger",
+    ".hidden",
+    "keys",
+    "0".repeat(64),
+    "log",
+    "log.x",
+    "draft.x",
+    "0".repeat(12),
+  ])
     writeFileSync(join(folderIn(dir.path), name), "?");
   const late = createLocks(`local:${dir.path}`);
   expect(await late.using("fine", (lease) => lease.held)).toBe(true);
