@@ -47,7 +47,10 @@ async function cycles(locks: Locks, count: number): Promise<number> {
   return Number(process.hrtime.bigint() - start) / 1e3 / count;
 }
 
-/** Many small batches in turn, so that whatever disturbs the machine disturbs both; the quickest tenth of each is compared. */
+/**
+ * Many small batches in turn, so that whatever disturbs the machine disturbs both; the quickest tenth of each
+ * is compared.
+ */
 async function measureUncontended(dir: string): Promise<object> {
   const locks = createLocks(`local:${dir}`);
   const inMemory = createLocks("memory:");

@@ -1,6 +1,7 @@
-// Everything in this store rests on atomic append: two processes that append at once must both find their whole line in the file.
-// Linux guarantees this on its local file systems. The check lets several threads append at once, each with a descriptor of
-// its own, and counts the lines. It runs in `doctor`, and once per folder on platforms other than Linux.
+// Everything in this store rests on atomic append: two processes that append at once must both find their
+// whole line in the file. Linux guarantees this on its local file systems. The check lets several threads
+// append at once, each with a descriptor of its own, and counts the lines. It runs in `doctor`, and once per
+// folder on platforms other than Linux.
 
 import { closeSync, readFileSync, statSync, unlinkSync } from "node:fs";
 import { Worker } from "node:worker_threads";
@@ -50,7 +51,9 @@ export async function checkAppend(folder: Folder, self: string): Promise<AppendC
   }
 }
 
-/** Rejects a file system without atomic append (P19). Linux has it; elsewhere it is checked once per folder. */
+/**
+ * Rejects a file system without atomic append (P19). Linux has it; elsewhere it is checked once per folder.
+ */
 export async function requireAtomicAppend(
   folder: Folder,
   self: string,

@@ -1,5 +1,6 @@
-// One atomic step over the records of one or several keys: decide by the rules (shared/ledger.ts), append, and see whether
-// the step counts. A step that does not count starts over with the newer records. All of it is synchronous.
+// One atomic step over the records of one or several keys: decide by the rules (shared/ledger.ts), append,
+// and see whether the step counts. A step that does not count starts over with the newer records. All of it
+// is synchronous.
 
 import type { Io } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
@@ -89,8 +90,8 @@ export class AtomicStep {
     const { log, system, path } = this.#context;
     if (this.#isStopped) throw closedError(keys[0]);
     try {
-      // A decision over records that are out of date is not harmful: the log does not count it. So nothing is read first
-      // where the records of all keys are at hand. The append reads what is new.
+      // A decision over records that are out of date is not harmful: the log does not count it. So nothing is
+      // read first where the records of all keys are at hand. The append reads what is new.
       const isFresh = isRetry || !this.#isKnown(keys);
       if (isFresh && !isRetry) log.refresh();
       const loaded = keys.map((key) => this.#load(key));
@@ -100,7 +101,8 @@ export class AtomicStep {
       const changes = changesOf(loaded);
       if (changes === null) {
         if (isFresh) return { answer };
-        // Nothing was appended, so nothing showed whether the records were the newest: look, and decide again.
+        // Nothing was appended, so nothing showed whether the records were the newest: look, and decide
+        // again.
         log.refresh();
         return null;
       }

@@ -1,5 +1,5 @@
-// Names the current boot of this machine. Records contain times of the monotonic clock, which starts again at every boot, so
-// each boot has its own folder. Containers on one kernel normally share the boot id.
+// Names the current boot of this machine. Records contain times of the monotonic clock, which starts again at
+// every boot, so each boot has its own folder. Containers on one kernel normally share the boot id.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Removes what dead processes and earlier boots left behind, a bounded number per opened store. It removes only what is
-// certainly of no use, and reports no failure: what stays is found by the next process.
+// Removes what dead processes and earlier boots left behind, a bounded number per opened store. It removes
+// only what is certainly of no use, and reports no failure: what stays is found by the next process.
 
 import { closeSync, constants, openSync, readdirSync, rmdirSync, statSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -21,8 +21,9 @@ export async function cleanUp(session: Session, system: System): Promise<void> {
 }
 
 /**
- * The name of a dead socket is the proof of its process's death, so it stays while a record names the process. The order
- * matters: a process that is dead appends nothing, so a log that is read afterwards shows all that it wrote.
+ * The name of a dead socket is the proof of its process's death, so it stays while a record names the
+ * process. The order matters: a process that is dead appends nothing, so a log that is read afterwards shows
+ * all that it wrote.
  */
 async function removeDeadSockets({ folder, peers, log, name }: Session, system: System): Promise<void> {
   const files = readdirSync(folder.base);

@@ -1,4 +1,5 @@
-// Errors of the file system as errors of ours: what happened, to which file, and what to do (P17). The cause is kept.
+// Errors of the file system as errors of ours: what happened, to which file, and what to do (P17). The cause
+// is kept.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
@@ -8,15 +9,16 @@ export function errno(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
+const DENIED =
+  "permission is denied. Run as the owner of the directory, or share it with a group (chmod 2770)";
+
 const UNAVAILABLE: Readonly<Record<string, string>> = {
   ENOSPC: "there is no room left. Nothing was changed; free some space and try again",
   EDQUOT: "this user's quota is used up. Nothing was changed; free some space and try again",
   EFBIG: "the limit on file sizes (ulimit -f) is reached. Nothing was changed; raise it",
   EROFS: "the file system is read-only. Make it writable, or name a directory that is",
-  EACCES:
-    "permission is denied. Run as the owner of the directory, or share it: a group that may write, and setgid",
-  EPERM:
-    "permission is denied. Run as the owner of the directory, or share it: a group that may write, and setgid",
+  EACCES: DENIED,
+  EPERM: DENIED,
   EMFILE: "this process has too many files open. Raise its limit (ulimit -n)",
   ENFILE: "the machine has too many files open. Raise fs.file-max",
   ENOENT: "it does not exist any more. Somebody removed it while it was in use",

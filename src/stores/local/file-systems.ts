@@ -1,5 +1,5 @@
-// What kind of file system a directory is on, where that matters for locks. Read from the kernel's list of mounts, which names
-// what statfs(2) calls FUSE: a share of another machine, or a layer of this container.
+// What kind of file system a directory is on, where that matters for locks. Read from the kernel's list of
+// mounts, which names what statfs(2) calls FUSE: a share of another machine, or a layer of this container.
 
 import { readFileSync, statfsSync } from "node:fs";
 
@@ -11,7 +11,10 @@ export interface Mount {
   readonly source: string;
 }
 
-/** Other machines may have them mounted too. 9p, virtiofs and their like are what a virtual machine shares a host's directory by. */
+/**
+ * Other machines may have them mounted too. 9p, virtiofs and their like are what a virtual machine shares a
+ * host's directory by.
+ */
 const REMOTE = new Set([
   ...["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "prl_fs", "ceph", "afs", "coda"],
   ...["lustre", "gfs2", "ocfs2", "gpfs", "beegfs", "glusterfs", "orangefs", "pvfs2", "fuse"],
@@ -43,7 +46,9 @@ export function readMounts(): string {
   }
 }
 
-/** The mount that `path` is on: the deepest, and of those on one another the last. See proc_pid_mountinfo(5). */
+/**
+ * The mount that `path` is on: the deepest, and of those on one another the last. See proc_pid_mountinfo(5).
+ */
 export function mountOf(mounts: string, path: string): Mount | null {
   let found: Mount | null = null;
   for (const line of mounts.split("\n")) {
@@ -65,7 +70,7 @@ function plain(field: string): string {
   );
 }
 
-export function isRemote(type: string): boolean {
+function isRemote(type: string): boolean {
   return REMOTE.has(type) || (type.startsWith("fuse.") && !FUSE_OF_THIS_MACHINE.has(type));
 }
 

@@ -4,11 +4,12 @@
 //                                 /draft.<n>.<process>   a log that is being made
 //                                 /spare     given up when the disk is full
 //                                 /<process> socket of an opened store: wakes it, and proves that it lives
-//   <directory>/.new-<random>                a folder that is being made; it gets its name when it is complete
+//   <directory>/.new-<random>                a folder that is being made, until it is complete
 //
-// In a directory that other users may write to, every path is reached through a descriptor of the folder (/proc/self/fd), and
-// links are not followed. So nobody can redirect a process to other files by replacing a folder. The mode of a file is set
-// through its descriptor, never by path. The same descriptor makes socket addresses short where the path is too long.
+// In a directory that other users may write to, every path is reached through a descriptor of the folder
+// (/proc/self/fd), and links are not followed. So nobody can redirect a process to other files by replacing a
+// folder. The mode of a file is set through its descriptor, never by path. The same descriptor makes socket
+// addresses short where the path is too long.
 
 import { createHash } from "node:crypto";
 import {
@@ -35,7 +36,9 @@ const NAME_DIGITS = 8;
 const PROCESS_DIGITS = 12;
 /** Systemd's clean-up of /tmp leaves files with the sticky bit alone. */
 const STICKY = 0o1000;
-/** A socket address has 108 bytes on Linux and 104 on macOS. Node 20 truncates a longer one without an error. */
+/**
+ * A socket address has 108 bytes on Linux and 104 on macOS. Node 20 truncates a longer one without an error.
+ */
 const LONGEST_ADDRESS_BYTES = 100;
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_WRONLY } = constants;
 /** Windows has no such flag. */
@@ -50,7 +53,7 @@ export function processName(randomId: string): string {
 }
 
 /** The name of a folder, and the pattern of all such names. Short, because sockets are in it. */
-export function folderName(bootId: string, namespace: string): string {
+function folderName(bootId: string, namespace: string): string {
   return `${shortHash(bootId)}-${shortHash(namespace)}`;
 }
 
@@ -150,7 +153,10 @@ export class Folder {
     throw notOurs(path, stats.isFile() ? `it belongs to user ${stats.uid}` : "it is not a regular file");
   }
 
-  /** Takes a folder without a log out of the way. Processes that still use it notice that their files are gone. */
+  /**
+   * Takes a folder without a log out of the way. Processes that still use it notice that their files are
+   * gone.
+   */
   setAside(randomId: string): void {
     const around = join(this.base, "..");
     try {
@@ -219,7 +225,10 @@ function shareFolder(path: string, directory: LockDirectory): void {
   }
 }
 
-/** A path to the directory that nobody can redirect. The descriptor stays open for as long as the path is used. */
+/**
+ * A path to the directory that nobody can redirect. The descriptor stays open for as long as the path is
+ * used.
+ */
 function descriptorPath(path: string, fds: number[]): string {
   // The directory that the caller named may be a link; a folder in it may not.
   const isFolder = fds.length > 0;

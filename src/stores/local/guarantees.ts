@@ -7,11 +7,12 @@ export const CLAIM_MS = 1_000;
 export const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 export const localGuarantees: Guarantees = {
-  // Within one boot; a new boot starts a new directory, and the wall clock alone keeps fences growing over it.
+  // Within one boot; a new boot starts a new directory, and the wall clock alone keeps fences growing over
+  // it.
   fence: "G3",
   ends: "lease",
-  // Milliseconds in practice: the kernel closes the dead holder's socket and its next in line looks. This is the bound
-  // when that news is lost too.
+  // Milliseconds in practice: the kernel closes the dead holder's socket and its next in line looks. This is
+  // the bound when that news is lost too.
   freeAfterCrashMs: CLAIM_MS,
   order: "fifo",
   wakes: "push",

@@ -24,7 +24,7 @@ export interface Machine {
 const FIRST_PID_NAMESPACE = "pid:[4026531836]";
 const MARKS = ["/.dockerenv", "/run/.containerenv"];
 
-export function thisMachine(): Machine {
+function thisMachine(): Machine {
   let pidNamespace = "";
   try {
     pidNamespace = readlinkSync("/proc/self/ns/pid");
@@ -66,11 +66,12 @@ function worldWritable({ path, stats }: LockDirectory): Finding[] {
 function damagedRecords(session: Session): Finding[] {
   const keys = damagedKeys(session);
   if (keys.length === 0) return [];
+  const shown = keys.slice(0, 3).map(showKey).join(", ");
   return [
     {
       id: "damaged-records",
       level: "danger",
-      what: `the records of ${keys.length} keys in ${session.folder.path} are damaged: ${keys.slice(0, 3).map(showKey).join(", ")}`,
+      what: `the records of ${keys.length} keys in ${session.folder.path} are damaged: ${shown}`,
       why: "nobody can know who holds these keys, so nobody can take them; list and ls leave them out",
       fix: `stop every process that uses this directory, then delete ${session.folder.path}`,
     },
@@ -112,7 +113,7 @@ function privateTmp(path: string, { mounts }: Machine): Finding[] {
       level: "info",
       what: `this service has its own ${mount.point} (PrivateTmp=)`,
       why: `it shares no locks with processes outside of the service in a directory under ${mount.point}`,
-      fix: "name a directory elsewhere for all of them, for example local:/var/lib/NAME/locks, or set PrivateTmp=no",
+      fix: "name a directory elsewhere for all of them, such as local:/var/lib/NAME/locks",
     },
   ];
 }
@@ -133,8 +134,8 @@ function container(path: string, { mounts, pidNamespace, isMarked }: Machine): F
         : "this process runs in a container",
       why: isAlone
         ? "no other container and no process of the host sees the locks there: each could hold the same key"
-        : `it shares locks only with processes that see the same ${path}; process numbers are the container's`,
-      fix: "mount one directory of the host into all containers that share locks, and name it: local:/some/dir",
+        : `it shares locks only with processes that see the same ${path}`,
+      fix: "mount one directory of the host into all of these containers, and name it: local:/some/dir",
     },
   ];
 }
@@ -147,7 +148,7 @@ async function severalBoots({ folder, directory }: Session): Promise<Finding[]> 
       id: "several-boot-ids",
       level: "danger",
       what: `processes with another boot id use ${directory.path} now (${live.join(", ")})`,
-      why: "a container manager gave them their own boot id, so they and the processes of this one share no locks",
+      why: "a container manager gave them their own boot id, so they share no locks with other processes",
       fix: "run all of them under one boot id, or use a store that is made for several machines",
     },
   ];

@@ -11,8 +11,9 @@ export type { LocalOptions } from "./options.ts";
 
 export interface LocalStore extends Store {
   /**
-   * The descriptor that proves that this process lives, of the store that was opened last; null if none is open. A child that
-   * inherits it keeps every key of this process taken until the child ends too, even if this process is killed.
+   * The descriptor that proves that this process lives, of the store that was opened last; null if none is
+   * open. A child that inherits it keeps every key of this process taken until the child ends too, even if
+   * this process is killed.
    */
   lifeline(): number | null;
 }

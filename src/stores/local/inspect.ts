@@ -1,5 +1,5 @@
-// The holders and waiters of a key, and all keys. Processes that are named in a record are asked first, so that the dead are not
-// shown.
+// The holders and waiters of a key, and all keys. Processes that are named in a record are asked first, so
+// that the dead are not shown.
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Io, LockInfo } from "../../core/store.ts";
@@ -22,7 +22,9 @@ export async function inspectKey(session: Session, key: string, nowMs: number): 
   });
 }
 
-/** Keys whose records are damaged. `list` leaves them out, so that one of them does not hide all others (P17). */
+/**
+ * Keys whose records are damaged. `list` leaves them out, so that one of them does not hide all others (P17).
+ */
 export function damagedKeys(session: Session): string[] {
   return keysIn(session).filter((key) => {
     try {

@@ -1,12 +1,13 @@
 // The directory in which processes share their locks: which one it is, and when it is rejected.
 //
-// The default depends on the user id alone, never on the environment, so that cron, a service and a login shell use the same
-// directory. Other users must not be able to create it first:
+// The default depends on the user id alone, never on the environment, so that cron, a service and a login
+// shell use the same directory. Other users must not be able to create it first:
 // 1. root: /run/holdfast. Only root can create files in /run.
-// 2. Others: .holdfast in the home directory of the passwd entry, if that directory belongs to the user and is on a local
-//    file system. It is not under /run/user, because that directory appears with a login and would split cron from the shell.
-// 3. Otherwise (service users without a home): /tmp/holdfast-<uid>. Another user can create it first. The store then
-//    rejects it and says what to do.
+// 2. Others: .holdfast in the home directory of the passwd entry, if that directory belongs to the user and
+//    is on a local file system. It is not under /run/user, because that directory appears with a login and
+//    would split cron from the shell.
+// 3. Otherwise (service users without a home): /tmp/holdfast-<uid>. Another user can create it first. The
+//    store then rejects it and says what to do.
 
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -31,7 +32,10 @@ export interface LockDirectory {
   readonly path: string;
   /** Other users than the owner may write to it. Files and folders in it then follow its mode. */
   readonly isShared: boolean;
-  /** Root may read the directory of another user, and must not write there: that user can replace any path in it. */
+  /**
+   * Root may read the directory of another user, and must not write there: that user can replace any path in
+   * it.
+   */
   readonly isReadOnly: boolean;
   readonly stats: Stats;
 }
@@ -101,7 +105,7 @@ function openNamed(path: string, user: User): LockDirectory {
   } catch (error) {
     if (errno(error) !== "ENOENT") throw fileError(error, "use the directory", path);
     throw new InvalidArgumentError(
-      `the local store cannot make ${path}: its parent ${dirname(path)} does not exist. Make it, or correct the path`,
+      `the local store cannot make ${path}: its parent ${dirname(path)} does not exist. Make it first`,
       { cause: error },
     );
   }

@@ -1,18 +1,20 @@
-// The lines of the lock log. Each line is framed so that a reader can tell a complete line from a cut or a damaged one:
+// The lines of the lock log. Each line is framed so that a reader can tell a complete line from a cut or a
+// damaged one:
 //
 //   LF  <bytes of meta> <bytes of records> <CRC-32 of meta> <CRC-32 of records>  SP  meta  records  LF
 //
 // The four numbers have eight hex digits each. Meta has fields that are separated by TAB:
 //
-//   head  TAB format TAB floor TAB namespace    first line of a log; no fence at or below `floor` is given again
+//   head  TAB format TAB floor TAB namespace    first line; no fence up to `floor` is given again
 //   kept  TAB key                               a record that the log before this one had
 //   step  TAB id (TAB version TAB key)...       new records, and the versions that they were made from
 //   seal  TAB time                              ends the log; later lines are void
 //
-// `kept` and `step` are followed by their records, separated by TAB. Keys and records are JSON, which contains no raw TAB
-// or LF. Three kinds of lines are not complete:
+// `kept` and `step` are followed by their records, separated by TAB. Keys and records are JSON, which
+// contains no raw TAB or LF. Three kinds of lines are not complete:
 // - A line that is shorter than its frame says was cut by a kill or a full disk. It counts for nobody.
-// - If only the records are damaged, the line counts as usual and its keys are rejected. Other keys go on (P17).
+// - If only the records are damaged, the line counts as usual and its keys are rejected. Other keys go on
+//   (P17).
 // - If the frame or meta is damaged, nobody can know which keys it names. The whole log is rejected (P19).
 
 import { crc32 } from "node:zlib";
@@ -20,7 +22,7 @@ import { crc32 } from "node:zlib";
 export const LOG_FORMAT = 1;
 
 /** In the place of a record that is damaged: no record at all. */
-export const DAMAGED_RECORD = "";
+const DAMAGED_RECORD = "";
 
 const LF = 10;
 const DIGITS = 8;

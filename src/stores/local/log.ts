@@ -1,20 +1,23 @@
-// An append-only log of record changes that all processes of a folder share. It decides which of two steps was first.
+// An append-only log of record changes that all processes of a folder share. It decides which of two steps
+// was first.
 //
 // How one step is made (several keys are one step):
-// 1. Decide over the records that are known so far. Append one line that names the new records and the version of each
-//    record that the decision was made from. A version is the offset of the line that wrote the record.
+// 1. Decide over the records that are known so far. Append one line that names the new records and the
+//    version of each record that the decision was made from. A version is the offset of the line that wrote
+//    the record.
 // 2. Read what was appended since the last read, including the own line.
-// 3. The line counts if every version in it is the newest at its place in the log. Everybody computes the same verdict
-//    from the same bytes, without a clock. If the line does not count, start again from the new records.
-// The kernel orders the appends (O_APPEND). No process holds anything inside a step, so a process that is stopped or
-// killed blocks nobody.
+// 3. The line counts if every version in it is the newest at its place in the log. Everybody computes the
+//    same verdict from the same bytes, without a clock. If the line does not count, start again from the new
+//    records.
+// The kernel orders the appends (O_APPEND). No process holds anything inside a step, so a process that is
+// stopped or killed blocks nobody.
 //
 // How a log is replaced (log.<n> by log.<n+1>):
 // 1. A process that finds the log too long appends a `seal`. Lines after the seal are void.
-// 2. Whoever reads the seal writes the live records to a draft, checks that log.<n> still exists, and links the draft as
-//    log.<n+1>. EEXIST means that another process was faster.
-// 3. The process whose link succeeded removes old logs, the oldest first, each after the drafts up to its number. A draft
-//    of a stopped process is therefore gone before its number could be linked a second time.
+// 2. Whoever reads the seal writes the live records to a draft, checks that log.<n> still exists, and links
+//    the draft as log.<n+1>. EEXIST means that another process was faster.
+// 3. The process whose link succeeded removes old logs, the oldest first, each after the drafts up to its
+//    number. A draft of a stopped process is therefore gone before its number could be linked a second time.
 
 import {
   closeSync,
@@ -122,8 +125,8 @@ export class Log {
   }
 
   /**
-   * Makes all of the changes or none. False if another process changed one of the keys first. With `mayUseSpare` a full
-   * disk gives up its spare file for this line.
+   * Makes all of the changes or none. False if another process changed one of the keys first. With
+   * `mayUseSpare` a full disk gives up its spare file for this line.
    */
   append(changes: readonly LineChange[], timeMs: number, mayUseSpare: boolean): boolean {
     this.#appended += 1;
@@ -251,8 +254,8 @@ export class Log {
   }
 
   /**
-   * Ends this log. The draft is written first, because a sealed log serves nobody until the next one is there: on a full
-   * disk the log grows on instead.
+   * Ends this log. The draft is written first, because a sealed log serves nobody until the next one is
+   * there: on a full disk the log grows on instead.
    */
   #seal(timeMs: number): void {
     const draft = this.#draftPath(this.#number + 1);

@@ -1,8 +1,10 @@
 // The listening socket of an opened store. It has two uses:
-// 1. Notifications arrive here: a release wakes the next waiter, a revocation reaches the holder. A message is a hint and
-//    nothing more. If it is malformed, hostile or lost, it costs one needless attempt, or a poll.
-// 2. It proves that the process lives. The kernel closes it with the last process that has it, however that process
-//    ended, and then rejects whoever connects. A child that inherits the descriptor keeps the proof alive.
+// 1. Notifications arrive here: a release wakes the next waiter, a revocation reaches the holder. A message
+//    is a hint and nothing more. If it is malformed, hostile or lost, it costs one needless attempt, or a
+//    poll.
+// 2. It proves that the process lives. The kernel closes it with the last process that has it, however that
+//    process ended, and then rejects whoever connects. A child that inherits the descriptor keeps the proof
+//    alive.
 // Neither the socket nor a connection keeps the process alive.
 
 import { renameSync, statSync, unlinkSync } from "node:fs";
@@ -31,7 +33,8 @@ export class NotificationSocket {
   ): Promise<NotificationSocket> {
     const isFile = process.platform !== "win32";
     const path = folder.address(name);
-    // It gets its name once it listens. A socket that is named and does not listen would look like that of a dead process.
+    // It gets its name once it listens. A socket that is named and does not listen would look like that of a
+    // dead process.
     const draft = isFile ? folder.address(`.${name}`) : path;
     const server = createServer();
     const socket = new NotificationSocket(server, path);
@@ -60,7 +63,9 @@ export class NotificationSocket {
     return process.platform === "win32" || statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
   }
 
-  /** `keepName` leaves the dead socket behind, as the proof that whatever still names it belongs to nobody. */
+  /**
+   * `keepName` leaves the dead socket behind, as the proof that whatever still names it belongs to nobody.
+   */
   async close(keepName: boolean): Promise<void> {
     for (const socket of this.#callers) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -106,12 +111,16 @@ function parse(line: string): Message | null {
   }
 }
 
-/** A socket gets its mode from the umask, because to change it by path is not safe in a directory of several users. */
+/**
+ * A socket gets its mode from the umask, because to change it by path is not safe in a directory of several
+ * users.
+ */
 function listen(server: Server, path: string, shared: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     const umask = shared === 0 ? null : setUmask(~(0o700 | shared) & 0o777);
-    // Exclusive: in a cluster worker the primary would otherwise open the socket, and it would outlive the worker.
+    // Exclusive: in a cluster worker the primary would otherwise open the socket, and it would outlive the
+    // worker.
     server.listen({ path, exclusive: true }, () => {
       server.off("error", reject);
       resolve();
@@ -120,7 +129,10 @@ function listen(server: Server, path: string, shared: number): Promise<void> {
   });
 }
 
-/** Null in a worker thread, which cannot set it. Other users then learn of this process's death by its ttl only. */
+/**
+ * Null in a worker thread, which cannot set it. Other users then learn of this process's death by its ttl
+ * only.
+ */
 function setUmask(mask: number): number | null {
   try {
     return process.umask(mask);

@@ -1,10 +1,12 @@
-// Connections to the sockets of other processes. They carry notifications, and they show which processes live:
+// Connections to the sockets of other processes. They carry notifications, and they show which processes
+// live:
 //   accepted      alive; also a stopped process, for which the kernel accepts
 //   ECONNREFUSED  dead: nobody has the listening socket any more (Windows: the named pipe is not found)
-//   anything else unknown, which counts as alive until its leases end. A missing socket proves nothing, because
+//   anything else unknown, which counts as alive until its leases end. A missing socket proves nothing:
 //                 somebody may have deleted it.
-// A connection stays open while somebody watches the process. Its end is a reason to ask again: the process died, or only
-// its child has the socket now. Each waiter watches the process right before it in the queue, so a death wakes one (P14).
+// A connection stays open while somebody watches the process. Its end is a reason to ask again: the process
+// died, or only its child has the socket now. Each waiter watches the process right before it in the queue,
+// so a death wakes one (P14).
 
 import { connect, type Socket } from "node:net";
 import { errno } from "./errors.ts";
@@ -16,7 +18,10 @@ const OPEN_CONNECTIONS = 128;
 const REMEMBERED_DEAD = 4_096;
 /** More unsent bytes than this mean that the other process does not read. */
 const LONGEST_QUEUE_BYTES = 65_536;
-/** A process whose connections end this often in a row without a verdict counts as alive, and is asked again later. */
+/**
+ * A process whose connections end this often in a row without a verdict counts as alive, and is asked again
+ * later.
+ */
 const RECONNECTS = 8;
 
 /** Where the socket of a process is. */
@@ -89,7 +94,7 @@ export class PeerSockets {
     this.#watched.clear();
     const peers = [...this.#peers.values()];
     this.#peers.clear();
-    await Promise.all(peers.map((peer) => (peer.state === "connecting" ? flush(peer.socket) : null)));
+    await Promise.all(peers.filter((peer) => peer.state === "connecting").map(({ socket }) => flush(socket)));
     for (const { socket, waiting } of peers) {
       socket?.destroy();
       for (const resolve of waiting) resolve();
@@ -166,9 +171,12 @@ export class PeerSockets {
   }
 }
 
-/** Resolves when the kernel has all of it, or the connection failed. To connect to a local socket takes no waiting. */
-function flush(socket: Socket | null): Promise<void> | null {
-  if (socket === null || socket.writableLength === 0) return null;
+/**
+ * Resolves when the kernel has all of it, or the connection failed. To connect to a local socket takes no
+ * waiting.
+ */
+function flush(socket: Socket | null): Promise<void> {
+  if (socket === null || socket.writableLength === 0) return Promise.resolve();
   return new Promise((resolve) => {
     socket.once("close", resolve);
     socket.end(resolve);

@@ -1,6 +1,6 @@
-// Processes of holdfast 0.1.0 keep their locks in other files, so they and this version would not exclude each other. While one
-// of them lives, this version does not open (P22). Each has a file of 32 hex digits that it keeps locked; the kernel
-// lists the locked files in /proc/locks. Version 0.1.0 ran on Linux only.
+// Processes of holdfast 0.1.0 keep their locks in other files, so they and this version would not exclude
+// each other. While one of them lives, this version does not open (P22). Each has a file of 32 hex digits
+// that it keeps locked; the kernel lists the locked files in /proc/locks. Version 0.1.0 ran on Linux only.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

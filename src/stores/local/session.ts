@@ -1,5 +1,6 @@
-// Everything that one opened store has in the directory: its folder, its view of the log, its socket, its connections. A session
-// is made whole or not at all. If somebody deletes its files while they are in use, the store opens a new one.
+// Everything that one opened store has in the directory: its folder, its view of the log, its socket, its
+// connections. A session is made whole or not at all. If somebody deletes its files while they are in use,
+// the store opens a new one.
 
 import type { StoreEnv } from "../../core/store.ts";
 import { requireAtomicAppend } from "./append-check.ts";
@@ -14,7 +15,10 @@ import { type Message, NotificationSocket } from "./notifications.ts";
 import { PeerSockets } from "./peer-sockets.ts";
 import { rejectPreviousVersion } from "./previous-version.ts";
 
-/** A folder without a log is set aside and made again. More often than this means that somebody keeps deleting files. */
+/**
+ * A folder without a log is set aside and made again. More often than this means that somebody keeps deleting
+ * files.
+ */
 const REPAIRS = 5;
 
 export interface SessionListener {
@@ -102,7 +106,8 @@ export class Session {
     this.steps.stop();
     await this.#cleaning;
     await this.peers.close();
-    // Records that still name this store must find a dead socket, or they would be honoured until their leases end.
+    // Records that still name this store must find a dead socket, or they would be honoured until their
+    // leases end.
     const socket = this.#socket;
     this.#socket = null;
     if (socket !== null) await socket.close(this.#isNamedInRecords());

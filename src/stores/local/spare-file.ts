@@ -1,7 +1,6 @@
-// A file of real blocks that is given up when the disk is full, so that what is held can still be renewed and released.
-// One per folder; the next log that is made restores it.
+// A file of real blocks that is given up when the disk is full, so that what is held can still be renewed and
+// released. One per folder; the next log that is made restores it.
 
-import { randomBytes } from "node:crypto";
 import { closeSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { errno } from "./errors.ts";
 import type { Folder } from "./folder.ts";
@@ -17,8 +16,7 @@ export function makeSpare(folder: Folder): void {
   try {
     const fd = folder.create(path);
     try {
-      // Random, because some file systems store no blocks for zeros.
-      writeSync(fd, randomBytes(SPARE_BYTES));
+      writeSync(fd, incompressible(SPARE_BYTES));
     } finally {
       closeSync(fd);
     }
@@ -27,7 +25,21 @@ export function makeSpare(folder: Folder): void {
   }
 }
 
-/** Runs `write`. On a full disk it gives up the spare file, if it may and there is one, and runs `write` once more. */
+/** Some file systems store no blocks for zeros, and others compress what repeats. */
+function incompressible(length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let state = 1;
+  for (let at = 0; at < length; at += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[at] = state >>> 24;
+  }
+  return bytes;
+}
+
+/**
+ * Runs `write`. On a full disk it gives up the spare file, if it may and there is one, and runs `write` once
+ * more.
+ */
 export function withSpare(folder: Folder, mayUseSpare: boolean, write: () => void): void {
   try {
     write();

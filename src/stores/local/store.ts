@@ -1,5 +1,6 @@
-// The local store as core sees it: each call of the contract is one atomic step over the log, decided by shared/ledger.ts.
-// A notification carries no grant. Time is the monotonic clock, which all processes of one boot share.
+// The local store as core sees it: each call of the contract is one atomic step over the log, decided by
+// shared/ledger.ts. A notification carries no grant. Time is the monotonic clock, which all processes of one
+// boot share.
 
 import type {
   AttemptAnswer,
@@ -89,8 +90,8 @@ export class LocalOpenStore implements OpenStore<null> {
         },
       );
       if (!("busy" in answer) && !("conflict" in answer)) return answer;
-      // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may be waiting in
-      // the event loop, so that goes first.
+      // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may
+      // be waiting in the event loop, so that goes first.
       if (!hasAsked && ahead.length > 0) {
         await io.sleep(0);
         if (await session.peers.ask(ahead)) continue;
@@ -188,7 +189,10 @@ export class LocalOpenStore implements OpenStore<null> {
     return session.steps.run(keys, true, io, decide);
   }
 
-  /** The session, or a new one if somebody deleted its files. They are looked for at most every `checkEveryMs`. */
+  /**
+   * The session, or a new one if somebody deleted its files. They are looked for at most every
+   * `checkEveryMs`.
+   */
   async #writable(key: string | undefined, checkEveryMs: number): Promise<Session> {
     if (this.#isClosed) throw closedError(key);
     const nowMs = this.#env.system.monoMs();
@@ -208,7 +212,9 @@ export class LocalOpenStore implements OpenStore<null> {
     return this.#session;
   }
 
-  /** What the old session held is gone with its files; the next renewal finds no record and reports the loss. */
+  /**
+   * What the old session held is gone with its files; the next renewal finds no record and reports the loss.
+   */
   #reopen(): Promise<void> {
     this.#reopening ??= (async () => {
       const old = this.#session;
@@ -260,8 +266,8 @@ async function renewOne(session: Session, item: RenewItem<null>, io: Io): Promis
 }
 
 /**
- * The processes right before this request: the live waiter before it in the queue, or the holders if it is first. Only these
- * are watched, so that a death does not wake the whole queue (P14).
+ * The processes right before this request: the live waiter before it in the queue, or the holders if it is
+ * first. Only these are watched, so that a death does not wake the whole queue (P14).
  */
 function processesAhead(records: readonly KeyRecord[], id: string, session: Session): readonly string[] {
   const processes = new Set<string>();

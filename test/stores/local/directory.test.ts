@@ -153,7 +153,8 @@ describe("a named directory", () => {
       const stats = statSync(join(folder, name));
       expect(stats.mode & 0o7777, name).toBe(stats.isSocket() ? 0o766 : 0o1666);
     }
-    // Root tries it with another user, who reads the program from a copy. Anybody else can only be itself twice.
+    // Root tries it with another user, who reads the program from a copy. Anybody else can only be itself
+    // twice.
     const other = await otherUsersActor(dir.path);
     expect(await tell(other, "take", "shared")).toEqual({ take: "busy" });
     other.say(JSON.stringify(["wait", "shared"]));

@@ -1,4 +1,5 @@
-// What the tests of the local store share: a plain Io, requests, a directory of their own, and child processes.
+// What the tests of the local store share: a plain Io, requests, a directory of their own, and child
+// processes.
 
 import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
@@ -57,13 +58,19 @@ export async function isBusy(store: OpenStore, asked: Request, io: Io = plainIo(
 }
 
 /** Waits as core does: subscribe, attempt, and again on every wake or hint. */
-export async function waitFor(store: OpenStore, asked: Request, withinMs = 10_000): Promise<Grant> {
+export async function waitFor(
+  store: OpenStore,
+  asked: Request,
+  withinMs = 60_000,
+  onSend: () => void = () => {},
+): Promise<Grant> {
   let wake: () => void = () => {};
   const stop = await store.subscribe?.(asked, () => wake());
   const endMs = performance.now() + withinMs;
   try {
     for (let seq = asked.seq; ; seq += 1) {
       const woken = new Promise<void>((resolve) => (wake = resolve));
+      onSend();
       const answer = await store.attempt({ ...asked, seq }, plainIo());
       if ("granted" in answer) return answer.granted;
       if (!("busy" in answer)) throw new Error(JSON.stringify(answer));

@@ -1,4 +1,5 @@
-// Very many waiters in one process: there is no cap, they cost the store one waiter, and all of them are told when it ends.
+// Very many waiters in one process: there is no cap, they cost the store one waiter, and all of them are told
+// when it ends.
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../../src/index.ts";
@@ -21,7 +22,7 @@ afterAll(async () => {
   dir.remove();
 });
 
-it("a flood of waiters is one waiter for the store, others work on, and close tells all of them (P13, P16)", async () => {
+it("a flood of waiters is one waiter for the store, and close rejects all of them (P13, P16)", async () => {
   const lease = await other.acquire("hot");
   const before = process.memoryUsage().heapUsed;
   const startMs = performance.now();

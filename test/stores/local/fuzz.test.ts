@@ -69,7 +69,8 @@ it("something else than a record under a correct checksum rejects its key alone 
     fc.asyncProperty(
       damagedJson(() => record),
       async (text) => {
-        // The version that the line must name is that of the last line that counted: the log is made anew each time.
+        // The version that the line must name is that of the last line that counted: the log is made anew
+        // each time.
         const line = stepLine("fuzz.1", [
           { key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " ") },
         ]);

@@ -165,7 +165,8 @@ describe("a stopped process", () => {
 });
 
 describe("processes of different pid namespaces", () => {
-  // Root needs no user namespace; others may be forbidden to make one, and then the kernel's refusal is what is seen.
+  // Root needs no user namespace; others may be forbidden to make one, and then the kernel's refusal is what
+  // is seen.
   const unshare = [
     "unshare",
     ...(process.geteuid?.() === 0 ? [] : ["-Ur"]),

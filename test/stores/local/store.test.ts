@@ -1,4 +1,5 @@
-// The store against its contract, within one process: exact keys, several stores, clean-up, and files that are taken away.
+// The store against its contract, within one process: exact keys, several stores, clean-up, and files that
+// are taken away.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -286,7 +287,7 @@ describe("clean-up", () => {
     expect(await isBusy(await store(), request("kept", { queue: false }))).toBe(true);
   });
 
-  it("removes the sockets of dead processes, leaves those of the living and of those that records name", async () => {
+  it("removes the sockets of dead processes that no record names", async () => {
     const one = await store();
     const named = await actor(dir.path);
     expect(await tell(named, "take", "k")).toEqual({ take: "granted" });
@@ -302,7 +303,7 @@ describe("clean-up", () => {
     expect(await isBusy(one, request("k"))).toBe(true);
   });
 
-  it("closing leaves no file, socket, descriptor or handle, however many keys and peers there were (P16)", async () => {
+  it("closing leaves no file, socket, descriptor or handle (P16)", async () => {
     const before = descriptors();
     const [one, two] = [await openIn(dir.path), await openIn(dir.path)];
     const held: { request: ReturnType<typeof request>; fences: readonly bigint[] }[] = [];
@@ -372,7 +373,8 @@ describe("loading", () => {
   it("an open store does not keep its process alive (P16)", () => {
     const script = `import { local } from "./src/stores/local/index.ts";
       import { nodeSystem } from "./src/system/node.ts";
-      await local({ dir: ${JSON.stringify(dir.path)} }).open({ namespace: "test", system: nodeSystem, allow: [] });`;
+      const env = { namespace: "test", system: nodeSystem, allow: [] };
+      await local({ dir: ${JSON.stringify(dir.path)} }).open(env);`;
     const run = spawnSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
       timeout: 10_000,
     });

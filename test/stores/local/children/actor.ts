@@ -8,6 +8,8 @@ import { local } from "../../../../src/stores/local/index.ts";
 import { nodeSystem } from "../../../../src/system/node.ts";
 import { plainIo, request, waitFor } from "../fixture.ts";
 
+type Command = (key: string, more: string, last: string) => Promise<object>;
+
 const dir = process.argv[2];
 const description = local(dir === undefined || dir === "" ? {} : { dir });
 const env = { namespace: "test", system: nodeSystem, allow: [] };
@@ -27,7 +29,7 @@ async function main(): Promise<void> {
     say({ refused: error.code, message: error.message });
     process.exit(1);
   });
-  const commands: Record<string, (key: string, more: string) => Promise<object>> = {
+  const commands: Record<string, Command> = {
     async take(key, label) {
       const asked = request(key, { queue: false, label: label === "" ? "actor" : label });
       const answer = await store.attempt(asked, plainIo());
@@ -56,7 +58,9 @@ async function main(): Promise<void> {
       const process = spawn("sleep", [seconds], { stdio: ["ignore", "ignore", "ignore", fd ?? "ignore"] });
       return { pid: process.pid };
     },
-    /** Adds to a plain file under the lock: an addition is lost if two are ever inside. Fences must only grow. */
+    /**
+     * Adds to a plain file under the lock: an addition is lost if two are ever inside. Fences must only grow.
+     */
     async count(key, times) {
       const counter = `${dir}/counter`;
       let [count, fence] = [0, 0n];
@@ -71,10 +75,12 @@ async function main(): Promise<void> {
       }
       return { counted: Number(times) };
     },
-    async spin(key, ms) {
+    /** Takes and frees the key without a pause, with this ttl. */
+    async spin(key, ms, ttl) {
       let spun = 0;
+      const lease = ttl === "" ? {} : { ttlMs: Number(ttl), graceMs: Number(ttl) / 4 };
       for (const endMs = nodeSystem.monoMs() + Number(ms); nodeSystem.monoMs() < endMs; spun += 1) {
-        const asked = request(key);
+        const asked = request(key, lease);
         const grant = await waitFor(store, asked, 60_000);
         await store.release(asked, null, { lastFences: grant.fences }, plainIo());
       }
@@ -87,10 +93,10 @@ async function main(): Promise<void> {
   };
   say({ ready: process.pid });
   for await (const line of createInterface(process.stdin)) {
-    const [command, key, more] = JSON.parse(line) as [string, string?, string?];
-    const run = commands[command] as (key: string, more: string) => Promise<object>;
+    const [command, key, more, last] = JSON.parse(line) as [string, string?, string?, string?];
+    const run = commands[command] as Command;
     // Not awaited: a wait must not keep the next command from being heard.
-    void run(key ?? "", more ?? "").then(say, (error: Error & { code?: string }) =>
+    void run(key ?? "", more ?? "", last ?? "").then(say, (error: Error & { code?: string }) =>
       say({ error: error.code ?? error.name, message: error.message }),
     );
   }
