@@ -26,6 +26,11 @@ export interface System {
   randomId(): string;
   /** At least 0, less than 1. For jitter. */
   random(): number;
+  /**
+   * False where the runtime counts its monotonic clock from the start of the process and nothing ties it to that
+   * of other processes. Absent means true.
+   */
+  readonly isMonotonicClockShared?: boolean;
   /** Who this process is, for people: `host:pid`. */
   readonly processLabel: string;
   /** Something went wrong that no caller can be told of (a listener threw). */

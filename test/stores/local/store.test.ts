@@ -242,6 +242,20 @@ describe("two stores", () => {
     await grantOf(one, request("k"));
   });
 
+  it("see a release of which nobody notified them", async () => {
+    const [one, two] = [await store(), await store()];
+    const first = request("k");
+    const { fences } = await grantOf(one, first);
+    expect(await isBusy(two, request("k", { queue: false }))).toBe(true);
+    await release(one, first, fences);
+    const second = request("k", { queue: false });
+    const next = await grantOf(two, second);
+    // What `one` knows of the key is out of date now, and a decision over it changes nothing.
+    expect(await isBusy(one, request("k", { queue: false }))).toBe(true);
+    await release(two, second, next.fences);
+    await grantOf(one, request("k", { queue: false }));
+  });
+
   it("see a closed store's keys free at once", async () => {
     const [one, two] = [await openIn(dir.path), await store()];
     await grantOf(one, request("k"));
