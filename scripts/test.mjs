@@ -17,7 +17,7 @@ async function main() {
     .filter(({ isLong }) => isAll || !isLong)
     .map(({ name }) => name);
   parts.push(...(await runTests(names, isAll ? LONGER : {})));
-  if (isAll) parts.push(await runPart("nodes", ["scripts/nodes.mjs"]));
+  if (isAll) parts.push(await runPart("runtimes", ["scripts/runtimes.mjs"]));
   return parts;
 }
 

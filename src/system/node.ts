@@ -4,20 +4,27 @@ import { randomFillSync } from "node:crypto";
 import { hostname, uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import type { Instant, System } from "../core/system.ts";
+import { hrtimeMs, machineClock } from "./machine-clock.ts";
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const CLOSE_ENOUGH_MS = 0.05;
 
-/** performance.now() counts from the start of the process; adding this makes it CLOCK_MONOTONIC, which processes share. */
-const MONO_ORIGIN_MS: number = monoOrigin();
+/** Reads the monotonic clock of the machine, in ms. */
+const readMachineClock: (() => number) | null = machineClock();
+
+/**
+ * performance.now() counts from the start of the process. Adding this makes it the monotonic clock of the machine,
+ * which processes share.
+ */
+const MONO_ORIGIN_MS: number = monoOrigin(readMachineClock ?? hrtimeMs);
 
 /** Read until both clocks were seen at one moment: a process stopped between two readings would be behind for life. */
-function monoOrigin(): number {
+function monoOrigin(readMs: () => number): number {
   let best = { spanMs: Number.POSITIVE_INFINITY, originMs: 0 };
   for (let tries = 0; tries < 20 && best.spanMs > CLOSE_ENOUGH_MS; tries += 1) {
-    const before = Number(process.hrtime.bigint()) / 1e6;
+    const before = readMs();
     const sinceStart = performance.now();
-    const spanMs = Number(process.hrtime.bigint()) / 1e6 - before;
+    const spanMs = readMs() - before;
     if (spanMs < best.spanMs) best = { spanMs, originMs: before - sinceStart };
   }
   return best.originMs;
@@ -87,6 +94,7 @@ function randomId(): string {
 }
 
 export const nodeSystem: System = {
+  isMonotonicClockShared: readMachineClock !== null,
   now,
   monoMs,
   wallMs: Date.now,

@@ -17,11 +17,18 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** Programs that run the children in turn, as JSON: lists of a program and its arguments. */
+const RUNTIMES = JSON.parse(process.env["HOLDFAST_TEST_RUNTIMES"] ?? "[]") as readonly (readonly string[])[];
+let started = 0;
+
 /** The compiled package starts the program as it is; in the source tree a loader translates it. */
-function command(): { readonly program: string; readonly loader: readonly string[] } {
-  const source = import.meta.url.endsWith(".ts");
-  const program = fileURLToPath(new URL(source ? "./child.ts" : "./child.js", import.meta.url));
-  return { program, loader: source ? ["--import", "tsx"] : [] };
+function command(): { readonly program: string; readonly runtime: readonly string[] } {
+  const isSource = import.meta.url.endsWith(".ts");
+  const program = fileURLToPath(new URL(isSource ? "./child.ts" : "./child.js", import.meta.url));
+  const loader = isSource ? ["--import", "tsx"] : [];
+  const own = [process.execPath, ...("deno" in process.versions ? ["run", "-A"] : loader)];
+  started += 1;
+  return { program, runtime: RUNTIMES[started % RUNTIMES.length] ?? own };
 }
 
 /** A refusal in the child, with its code. */
@@ -42,8 +49,9 @@ export class Child {
   #calls = 0;
 
   constructor(setup: ChildSetup) {
-    const { program, loader } = command();
-    this.#process = spawn(process.execPath, [...loader, program, JSON.stringify(setup)], {
+    const { program, runtime } = command();
+    const [file = "", ...args] = runtime;
+    this.#process = spawn(file, [...args, program, JSON.stringify(setup)], {
       cwd: dirname(program),
       stdio: ["pipe", "pipe", "inherit"],
     });

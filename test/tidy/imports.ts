@@ -64,7 +64,7 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^system\//,
-    may: [NODE],
+    may: [/^system\//, NODE],
     mayTypes: [/^core\//],
     remedy: "the system implements core/system with node: modules",
   },

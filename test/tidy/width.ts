@@ -50,15 +50,18 @@ export function countWideLines(files: readonly SourceFile[]): WideLines {
   return Object.fromEntries(counts.filter(([, count]) => count > 0).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A file with more wide lines than recorded, with each place; and a record that is too high. */
+/** Files with more wide lines than recorded, with each place, and records that are too high. */
 export function checkWidth(files: readonly SourceFile[], record: WideLines): Complaint[] {
   const counts = countWideLines(files);
   const higher = files.flatMap((file) => {
     const recorded = record[file.path] ?? 0;
     if ((counts[file.path] ?? 0) <= recorded) return [];
-    const known = recorded === 0 ? "" : ` (the file may have ${recorded} such lines)`;
-    const message = `wider than ${MAX_WIDTH} characters: wrap the line${known}`;
-    return wideLines(file).map((line) => ({ path: file.path, line, message }));
+    const places = wideLines(file);
+    const message =
+      recorded === 0
+        ? `wider than ${MAX_WIDTH} characters: wrap lines ${places.join(", ")}`
+        : `${places.length} wide lines, ${recorded} recorded: wrap yours of ${places.join(", ")}`;
+    return [{ path: file.path, line: places[0] ?? 1, message }];
   });
   const lower = Object.entries(record).flatMap(([path, recorded]) => {
     const count = counts[path] ?? 0;

@@ -23,8 +23,8 @@ export const localGuarantees: Guarantees = {
   kinds: ["exclusive", "shared", "semaphore", "multi", "keep"],
   survives: ["client kill -9", "blocked event loop", "client wall clock set", "push lost", "store full"],
   needs: [
-    "Linux, and one kernel: all users of a key run on one machine and see the same directory",
-    "a local file system under the directory, or one whose byte-range locks are the kernel's own",
+    "one kernel: all users of a key run on one machine and see the same directory",
+    "a local file system that appends atomically",
     "nobody deletes or edits the files while they are in use",
   ],
 };

@@ -20,7 +20,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Folder } from "./folder.ts";
 import { openDirectory } from "./lock-directory.ts";
 import { Log, MissingLogError } from "./log.ts";
-import { headLine, stepLine } from "./log-format.ts";
+import { headLine, sealLine, stepLine } from "./log-format.ts";
 
 const NAMESPACE = "test";
 const KEY = '"k"';
@@ -164,6 +164,17 @@ describe("the next log", () => {
     expect(() => linkSync(draft, folder.join("log.1"))).toThrow(/ENOENT/);
     slow.refresh();
     expect(slow.number).toBe(busy.number);
+  });
+
+  it("has nothing of what was appended after the seal", () => {
+    const log = openLog();
+    put(log, "1:1e9");
+    const version = log.get(KEY)?.version ?? 0;
+    const late = Buffer.from(stepLine("late.1", [{ key: KEY, version, text: "9:1e9" }]));
+    appendFileSync(logPath(), Buffer.concat([Buffer.from(sealLine(5)), late]));
+    expect(openLog().get(KEY)?.text).toBe("1:1e9");
+    log.refresh();
+    expect([log.number, log.get(KEY)?.text]).toEqual([1, "1:1e9"]);
   });
 
   it("waits until it can be written: the log grows on meanwhile", () => {

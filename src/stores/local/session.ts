@@ -2,7 +2,9 @@
 // connections. A session is made whole or not at all. If somebody deletes its files while they are in use,
 // the store opens a new one.
 
+import { UnsupportedError } from "../../core/errors.ts";
 import type { StoreEnv } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
 import { requireAtomicAppend } from "./append-check.ts";
 import { AtomicStep, lastFenceIfOver } from "./atomic-step.ts";
 import { readBootId } from "./boot-id.ts";
@@ -67,6 +69,7 @@ export class Session {
     env: StoreEnv,
     listener: SessionListener,
   ): Promise<Session | null> {
+    requireSharedClock(env.system);
     const directory = openDirectory(dir);
     const bootId = readBootId();
     rejectPreviousVersion(directory, dir === undefined, bootId);
@@ -123,6 +126,15 @@ export class Session {
     }
     return processesInRecords(this.log).has(this.name);
   }
+}
+
+/** Records contain times, so all processes must read the same clock. */
+function requireSharedClock({ isMonotonicClockShared = true }: System): void {
+  if (isMonotonicClockShared) return;
+  throw new UnsupportedError(
+    "the local store needs the clock of this machine, and this runtime only has one of its own. " +
+      "In Deno, allow it to be read: deno run --allow-ffi",
+  );
 }
 
 function openLog(

@@ -85,7 +85,7 @@ export class LocalOpenStore implements OpenStore<null> {
           ahead = processesAhead(records, id, session);
           if (!("busy" in decided)) return decided;
           return {
-            busy: { holders: this.#holders(records), againMs: heartbeatFor(CLAIM_MS, request.ttlMs) },
+            busy: { holders: this.#holders(records), againMs: this.#againMs(records, request) },
           };
         },
       );
@@ -246,6 +246,17 @@ export class LocalOpenStore implements OpenStore<null> {
   /** From now on a late attempt with this id changes nothing (P8). */
   #end(id: string): void {
     this.#ended.add(id, this.#env.system.monoMs());
+  }
+
+  /**
+   * One heartbeat. The first waiter also looks when the lease of a holder ends: a stopped holder notifies
+   * nobody.
+   */
+  #againMs(records: readonly KeyRecord[], request: Request): number {
+    const heartbeatMs = heartbeatFor(CLAIM_MS, request.ttlMs);
+    if (records.some(({ line }) => line.length > 0 && line[0]?.id !== request.id)) return heartbeatMs;
+    const ends = records.flatMap(({ holders }) => holders.map((row) => row.until));
+    return Math.min(heartbeatMs, Math.max(1, Math.min(...ends) - this.#env.system.monoMs()));
   }
 
   #holders(records: readonly KeyRecord[]): HolderInfo[] {
