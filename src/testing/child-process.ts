@@ -86,15 +86,15 @@ export class Child {
   }
 
   stop(): void {
-    this.#process.kill("SIGSTOP");
+    this.#signal("SIGSTOP");
   }
 
   resume(): void {
-    this.#process.kill("SIGCONT");
+    this.#signal("SIGCONT");
   }
 
   async kill(): Promise<void> {
-    this.#process.kill("SIGKILL");
+    this.#signal("SIGKILL");
     await within("the death of a child process", EXIT_MS, this.#ended);
   }
 
@@ -102,6 +102,11 @@ export class Child {
   async exits(): Promise<void> {
     const { code, signal } = await within("the end of a closed child process", EXIT_MS, this.#ended);
     assert.deepEqual({ code, signal }, { code: 0, signal: null });
+  }
+
+  /** By process id: for Deno a child that was sent any signal through ChildProcess.kill() counts as killed. */
+  #signal(name: NodeJS.Signals): void {
+    if (this.#process.exitCode === null && this.#process.signalCode === null) process.kill(this.pid, name);
   }
 
   #hear(line: string): void {
