@@ -23,6 +23,8 @@ export default defineConfig({
         name,
         include,
         exclude: [...configDefaults.exclude, ...exclude],
+        // Unit tests share no state, and a process for each file would cost more than its tests.
+        isolate: name !== "unit",
         retry: 0,
         allowOnly: false,
         maxConcurrency: name.startsWith("faults") ? FAULT_RUNS : CONCURRENT_CASES,

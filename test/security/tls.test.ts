@@ -20,7 +20,7 @@ import { etcd } from "../../src/stores/etcd/index.ts";
 import { mysql } from "../../src/stores/mysql/index.ts";
 import { postgres } from "../../src/stores/postgres/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { builtDir } from "../cli/fixture.ts";
+import { builtDir } from "../support/built.ts";
 import { CA, CA_FILE, certificate, OTHER_CA, OTHER_CA_FILE, pem } from "../support/tls/certificates.ts";
 
 interface Kind {
