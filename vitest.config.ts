@@ -30,6 +30,7 @@ export default defineConfig({
         maxConcurrency: name.startsWith("faults") ? FAULT_RUNS : CONCURRENT_CASES,
         testTimeout: isLong ? LONG_DEADLINE_MS : DEADLINE_MS,
         hookTimeout: DEADLINE_MS,
+        expect: { poll: { timeout: DEADLINE_MS } },
       },
     })),
   },

@@ -88,7 +88,7 @@ async function refused(store: string | Store, message: RegExp, retryable = false
 async function works(store: string | Store): Promise<void> {
   const locks = createLocks(store);
   try {
-    expect(await locks.using("k", { wait: "20s" }, (lease) => lease.held)).toBe(true);
+    expect(await locks.using("k", { wait: "100s" }, (lease) => lease.held)).toBe(true);
   } finally {
     await locks.close();
   }

@@ -144,7 +144,7 @@ describe("a clock of a client", () => {
       { namespace: world.name(), allow: ["fresh-nodes"] },
     );
     for (offMs of [0, 86_400_000, 0, -86_400_000, 0])
-      await (await locks.acquire("k", { wait: 60_000 })).release();
+      await (await locks.acquire("k", { wait: 100_000 })).release();
     await locks.close();
   });
 });
