@@ -1,7 +1,6 @@
 // Facts about Redis 7 that the product leans on, asked of a real server.
 
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
