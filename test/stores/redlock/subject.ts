@@ -80,7 +80,7 @@ export class Masters {
 }
 
 /** For tests in which all nodes answer. */
-export const PATIENT = "20s";
+export const PATIENT = "20s" as const;
 
 /** As a store that was told that nodes without a marker are new. */
 export function fresh(store: Store): Store {
@@ -131,7 +131,7 @@ export function redlockSubject({ mixed = false, frozen = 0 } = {}): {
 }
 
 /** A busy machine may take longer than the usual second; frozen nodes are to be given up soon. */
-function timeoutOf(frozen: number): { readonly nodeTimeout?: string } {
+function timeoutOf(frozen: number): { readonly nodeTimeout?: "20s" } {
   return frozen > 0 ? {} : { nodeTimeout: PATIENT };
 }
 
