@@ -111,7 +111,7 @@ it("with replicas a user needs two rights more", async () => {
   await apply("replicas");
   const again = createLocks(redis({ url, replicas: 1 }));
   // It may ask now, and there is no replica.
-  await expect(again.acquire("k", { wait: 500 })).rejects.toThrow(/0 of the 1 replicas/);
+  await expect(again.acquire("k", { wait: 5_000 })).rejects.toThrow(/0 of the 1 replicas/);
   await again.close();
 });
 
@@ -122,7 +122,9 @@ it("the user of a redlock can do everything", async () => {
     for (const one of three)
       for (const words of commands(recipe("redis", "redlock"))) await one.ask(...words);
     const nodes = three.map(({ server }) => `127.0.0.1:${server.port}`).join(",");
-    const { failed } = await exercise(`redlock://locks:secret@${nodes}`, { allow: ["fresh-nodes"] });
+    const { failed } = await exercise(`redlock://locks:secret@${nodes}?nodeTimeout=20s`, {
+      allow: ["fresh-nodes"],
+    });
     expect(failed).toEqual([]);
   } finally {
     await Promise.all(more.map((one) => one.stop()));
