@@ -3,7 +3,7 @@
 import { createLocks, type Guarantees, LockLostError, type Locks, type LocksOptions } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
 import type { Subject } from "./case.ts";
-import { arrives, sleep } from "./io.ts";
+import { arrives, sleep, USUAL_WAIT_MS } from "./io.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 const SLACK_MS = 2_000;
@@ -25,7 +25,7 @@ export class ApiContext {
   /** Locks with a store of their own, as another process would have them. */
   async locks(options: LocksOptions = {}): Promise<Locks> {
     const store = await this.subject.create();
-    const locks = createLocks(store, { namespace: this.namespace, ...options });
+    const locks = createLocks(store, { namespace: this.namespace, wait: USUAL_WAIT_MS, ...options });
     this.#made.add(locks);
     return locks;
   }
