@@ -3,7 +3,37 @@
 import { relative } from "node:path";
 import { BaseSequencer } from "vitest/node";
 
-const LONGEST = [];
+const LONGEST = [
+  "test/stores/etcd/conformance.test.ts",
+  "test/conformance/self-check.test.ts",
+  "test/faults/stores.test.ts",
+  "test/stores/mysql/conformance.test.ts",
+  "test/stores/zookeeper/conformance.test.ts",
+  "test/stores/postgres/conformance.test.ts",
+  "test/stores/local/conformance.test.ts",
+  "test/stores/redis/conformance.test.ts",
+  "test/stores/redlock/conformance.test.ts",
+  "test/sim/runs.test.ts",
+  "test/sim/redlock-model.test.ts",
+  "test/cli/run.test.ts",
+  "test/package/package.test.ts",
+  "test/cli/doctor.test.ts",
+  "test/stores/local/processes.test.ts",
+  "test/stores/redis/rights.test.ts",
+  "test/stores/mysql/table.test.ts",
+  "test/stores/redlock/nodes.test.ts",
+  "test/examples/fencing.test.ts",
+  "test/examples/ladder.test.ts",
+  "test/security/tls.test.ts",
+  "test/cli/killed.test.ts",
+  "test/cli/lost.test.ts",
+  "test/cli/usage.test.ts",
+  "test/stores/local/slot-file.test.ts",
+  "test/stores/mysql/transaction.test.ts",
+  "test/stores/postgres/model.test.ts",
+  "test/stores/postgres/processes.test.ts",
+  "test/docs/markdown.test.ts",
+];
 
 export class LongestFirst extends BaseSequencer {
   sort(specifications) {

@@ -1,10 +1,10 @@
 // What a case at the level of the public API works with: locks over the store under test, fresh keys, real
 // time.
 
-import { createLocks, type Guarantees, type Locks, type LocksOptions } from "../index.ts";
+import { createLocks, type Guarantees, LockLostError, type Locks, type LocksOptions } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
 import type { Subject } from "./case.ts";
-import { arrives, sleep } from "./io.ts";
+import { arrives, sleep, USUAL_WAIT_MS } from "./io.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 const SLACK_MS = 2_000;
@@ -26,7 +26,7 @@ export class ApiContext {
   /** Locks with a store of their own, as another process would have them. */
   async locks(options: LocksOptions = {}): Promise<Locks> {
     const store = await this.subject.create();
-    const locks = createLocks(store, { namespace: this.namespace, ...options });
+    const locks = createLocks(store, { namespace: this.namespace, wait: USUAL_WAIT_MS, ...options });
     this.#made.add(locks);
     return locks;
   }
@@ -52,6 +52,22 @@ export class ApiContext {
     const waiters = async (): Promise<number> => (await locks.inspect(key))?.waiters?.length ?? count;
     await arrives(`wait number ${count} for ${key}`, async () => (await waiters()) >= count);
     await sleep(WAIT_STARTS_MS);
+  }
+
+  /**
+   * Runs a section, and runs it again when its lease was lost while the machine stalled for about a claim window: a holder
+   * that gets no processor for so long loses its lease by the rules. Any other loss is a failure.
+   */
+  async unlessStalled<T>(section: () => Promise<T>): Promise<T> {
+    for (;;) {
+      const meter = new StallMeter();
+      try {
+        return await section();
+      } catch (error) {
+        const isExcused = error instanceof LockLostError && meter.stalledMs() > this.guarantees.claimMs / 2;
+        if (!isExcused) throw error;
+      }
+    }
   }
 
   nowMs(): number {

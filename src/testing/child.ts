@@ -5,6 +5,7 @@ import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from "no
 import { createInterface } from "node:readline";
 import { createLocks, type Lease, LockError, LockLostError, type Locks, type Store } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
+import { USUAL_WAIT_MS } from "./io.ts";
 import type { Call, ChildSetup, LeaseReport, Operation, Operations, Reply } from "./child-protocol.ts";
 
 type Handlers = { [O in Operation]: (takes: Operations[O]["takes"]) => Promise<Operations[O]["gives"]> };
@@ -16,7 +17,7 @@ const lines = createInterface({ input: process.stdin });
 let closed = false;
 
 async function openLocks(): Promise<Locks> {
-  const options = { namespace: setup.namespace, label: setup.label };
+  const options = { namespace: setup.namespace, label: setup.label, wait: USUAL_WAIT_MS };
   if ("url" in setup.store) return createLocks(setup.store.url, options);
   const { createStore } = (await import(setup.store.module)) as {
     createStore(...args: readonly string[]): Store;

@@ -10,6 +10,8 @@ const CALL_TIMEOUT_MS = 30_000;
 const ARRIVAL_MS = 5_000;
 /** How long an acquire in a case waits where the wait must not end first. */
 export const LONG_WAIT_MS = 60_000;
+/** How long an acquire waits that says nothing else: a busy machine may need more than the usual 10 s for its first call. */
+export const USUAL_WAIT_MS = 30_000;
 
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {

@@ -4,7 +4,8 @@ import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { builtDir, Sandbox, until } from "./fixture.ts";
+import { builtDir } from "../support/built.ts";
+import { Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
 beforeEach(() => void (box = new Sandbox()));

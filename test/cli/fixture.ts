@@ -1,73 +1,12 @@
 // The command as its users have it: real processes of the compiled program, each test with a store of its own. Whatever a
 // test has started is gone when the test is over.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
-import { createRequire } from "node:module";
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-
-const root = join(import.meta.dirname, "..", "..");
-
-/** dist/ where it is up to date; otherwise a build of its own, so that a test never runs yesterday's code. */
-export function builtDir(): string {
-  const newest = Math.max(...sources().map((file) => statSync(file).mtimeMs));
-  const dist = join(root, "dist");
-  const main = join(dist, "cli", "main.js");
-  if (existsSync(main) && statSync(main).mtimeMs >= newest) return dist;
-  const place = join(root, "node_modules", ".cache", `holdfast-cli-${Math.round(newest)}`);
-  if (!existsSync(place)) buildInto(place);
-  return join(place, "dist");
-}
-
-function sources(): string[] {
-  const src = join(root, "src");
-  const names = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) =>
-    /(?<!\.test)\.ts$/.test(name),
-  );
-  return names.map((name) => join(src, name));
-}
-
-/** Whole or not at all: another test may build at the same time. */
-function buildInto(place: string): void {
-  mkdirSync(dirname(place), { recursive: true });
-  removeOld(dirname(place));
-  const draft = mkdtempSync(`${place}-`);
-  const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-  execFileSync(process.execPath, [
-    tsc,
-    "-p",
-    join(root, "tsconfig.build.json"),
-    "--outDir",
-    join(draft, "dist"),
-  ]);
-  copyFileSync(join(root, "package.json"), join(draft, "package.json"));
-  try {
-    renameSync(draft, place);
-  } catch {
-    rmSync(draft, { recursive: true, force: true });
-  }
-}
-
-/** Builds of an hour ago serve nobody. */
-function removeOld(folder: string): void {
-  for (const name of readdirSync(folder).filter((entry) => entry.startsWith("holdfast-cli-"))) {
-    const path = join(folder, name);
-    if (Date.now() - statSync(path).mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
-  }
-}
+import { builtDir } from "../support/built.ts";
 
 export interface Ended {
   readonly code: number | null;

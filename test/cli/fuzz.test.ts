@@ -80,7 +80,7 @@ describe("the command", () => {
   it("shows what others hold without letting their words act on the terminal", async () => {
     const words = "\u001b[2J\u0007evil\n\u009b31m\u202e\0";
     const lease = await locks.acquire(`key ${words}`, { label: `label ${words}` });
-    const waiting = locks.acquire(`key ${words}`, { label: `waiter ${words}`, wait: 20_000 });
+    const waiting = locks.acquire(`key ${words}`, { label: `waiter ${words}`, wait: 100_000 });
     for (const args of [["ls"], ["ls", "--json"], ["doctor"]]) {
       const { stdout, stderr } = await box.run(args);
       expect(stdout + stderr, args.join(" ")).not.toMatch(ACTED_ON);

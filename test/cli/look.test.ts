@@ -123,7 +123,7 @@ describe("inspect", () => {
 
   it("shows holders and waiters", async () => {
     const lease = await locks.acquire("k", { label: "dialler" });
-    const waiting = locks.acquire("k", { wait: "30s", label: "next", mode: "shared" });
+    const waiting = locks.acquire("k", { wait: "100s", label: "next", mode: "shared" });
     await until(async () => (await locks.inspect("k"))?.waiters?.length === 1);
     const lines = (await box.run(["inspect", "k"])).stdout.split("\n");
     expect(lines[0]).toBe("k: 1 holding, 1 waiting");

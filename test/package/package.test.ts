@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { installPacked, manifest, type Project, subpaths } from "../../scripts/packed.ts";
-import { builtDir } from "../cli/fixture.ts";
+import { builtDir } from "../support/built.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..", "..");

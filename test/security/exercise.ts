@@ -10,9 +10,9 @@ export interface Exercised {
   readonly findings: readonly string[];
 }
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 100_000;
 /** Whoever has no right to lock is told at once, however patient. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 100_000;
 let keys = 0;
 
 export async function exercise(

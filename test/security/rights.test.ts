@@ -11,7 +11,7 @@ import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks } from "../../src/index.ts";
 import { create, Flags, getChildren, remove } from "../../src/stores/zookeeper/wire/ops.ts";
-import { builtDir } from "../cli/fixture.ts";
+import { builtDir } from "../support/built.ts";
 import { b64, Gateway } from "../stores/etcd/gateway.ts";
 import { Asking } from "../stores/mysql/client.ts";
 import { bareSession } from "../stores/zookeeper/bare-session.ts";

@@ -152,7 +152,7 @@ describe("what happens to a lock", () => {
     const lease = await one.acquire("k", { ttl: 1_000 });
     said.push(lease, lease.toJSON(), await one.tryAcquire("k"), await one.inspect("k"), one, two);
     said.push(await two.acquire("k", { wait: 100 }).catch((error: unknown) => error));
-    const next = two.acquire("k", { wait: 10_000 });
+    const next = two.acquire("k", { wait: 100_000 });
     said.push(await one.check());
     for await (const info of one.list()) said.push(info);
     await one.revoke("k", { reason: "test" });

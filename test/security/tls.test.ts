@@ -20,7 +20,7 @@ import { etcd } from "../../src/stores/etcd/index.ts";
 import { mysql } from "../../src/stores/mysql/index.ts";
 import { postgres } from "../../src/stores/postgres/index.ts";
 import { redis } from "../../src/stores/redis/index.ts";
-import { builtDir } from "../cli/fixture.ts";
+import { builtDir } from "../support/built.ts";
 import { CA, CA_FILE, certificate, OTHER_CA, OTHER_CA_FILE, pem } from "../support/tls/certificates.ts";
 
 interface Kind {
@@ -88,7 +88,7 @@ async function refused(store: string | Store, message: RegExp, retryable = false
 async function works(store: string | Store): Promise<void> {
   const locks = createLocks(store);
   try {
-    expect(await locks.using("k", { wait: "20s" }, (lease) => lease.held)).toBe(true);
+    expect(await locks.using("k", { wait: "100s" }, (lease) => lease.held)).toBe(true);
   } finally {
     await locks.close();
   }

@@ -1,21 +1,12 @@
-// The one part of the redlock model that takes minutes and gigabytes to see whole:
-// NODE_OPTIONS=--max-old-space-size=12000 npx vitest run --project sim-long redlock-model
+// Larger state spaces of the redlock model, and the mistakes that are found in them only after a while. The largest space
+// takes gigabytes: sim/models/largest.ts.
 
-import { expect, it } from "vitest";
-import { explore } from "../../sim/models/explore.ts";
-import { redlockModel } from "../../sim/models/redlock.ts";
+import { SLOW_MISTAKES, testAllStates, testMistakes } from "./redlock-states.ts";
 
-const LIMIT = 10_000_000;
-const PATIENCE_MS = 7_200_000;
+testAllStates([
+  ["proposals that are repeated, holders that are dropped at any moment (P3)", { proposals: 2 }],
+  ["renewals, holders that are dropped at any moment (P3, P6)", { renewals: true }],
+  ["a node that forgets, sits out and is taken in again (P3)", { forgetting: true }],
+]);
 
-it(
-  "all states of three nodes and two attempts: proposals that are repeated, and renewals, together (P3, P6)",
-  () => {
-    const settings = { nodes: 3, attempts: 2, time: "none", proposals: 2 } as const;
-    const model = redlockModel({ ...settings, renewals: true, forgetting: false });
-    const { states, complete, broken, path } = explore(model, LIMIT);
-    expect({ broken, path, complete }).toEqual({ broken: null, path: [], complete: true });
-    expect(states).toBeGreaterThan(5_000_000);
-  },
-  PATIENCE_MS,
-);
+testMistakes(SLOW_MISTAKES);

@@ -11,7 +11,7 @@ const folder = join(import.meta.dirname, "..", "..", "sim", "regressions");
 testWorlds([
   [250, "memory"],
   [25, "redis"],
-  [20, "redlock"],
+  [40, "redlock"],
 ]);
 
 test.each(readdirSync(folder))("what once failed stays mended: %s", async (file) => {

@@ -1,8 +1,13 @@
 // vitest as the runner of the conformance suite. Cases share nothing but the server, so they run beside
 // each other; those that restart the server, count what it keeps or occupy the event loop run alone.
 
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { allCases, type Case, CASE_MS, type Runner, titleOf } from "../../src/testing/index.ts";
+import { useCompiledChild } from "../../src/testing/child-process.ts";
+import { builtDir } from "./built.ts";
+
+useCompiledChild(join(builtDir(), "testing", "child.js"));
 
 const ALONE: readonly string[] = [
   ...["fences/server-restart", "hygiene/memory-per-name", "api/blocked-event-loop", "api/crowd"],

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { Kind } from "../../core/store.ts";
+import type { Lease } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
 import { LONG_WAIT_MS, later, sleep } from "../io.ts";
@@ -45,13 +46,16 @@ export const kindCases: readonly ApiCase[] = [
       const task = async (i: number): Promise<void> => {
         const permits = 1 + (i % 3);
         const locks = must(all[i % all.length], "the locks");
-        await locks.using(key, { limit: 4, permits, wait: LONG_WAIT_MS }, async (lease) => {
+        const options = { limit: 4, permits, wait: LONG_WAIT_MS };
+        const section = async (lease: Lease): Promise<void> => {
+          lease.assertHeld();
           out += permits;
           most = Math.max(most, out);
           await sleep(5);
-          assert.equal(lease.held, true);
           out -= permits;
-        });
+          lease.assertHeld();
+        };
+        await ctx.unlessStalled(() => locks.using(key, options, section));
       };
       await Promise.all(Array.from({ length: 24 }, (_none, i) => task(i)));
       assert.ok(most <= 4, `${most} permits were out`);
@@ -111,12 +115,15 @@ export const kindCases: readonly ApiCase[] = [
       const inside = new Set<string>();
       const task = async (i: number): Promise<void> => {
         const wanted = [keys[i % 3], keys[(i + 1 + (i % 2)) % 3]] as string[];
-        await must(all[i % 3], "the locks").using(wanted, { wait: LONG_WAIT_MS }, async () => {
+        const section = async (lease: Lease): Promise<void> => {
+          lease.assertHeld();
           for (const key of wanted) assert.ok(!inside.has(key), `${key} was held twice`);
           for (const key of wanted) inside.add(key);
           await sleep(2);
           for (const key of wanted) inside.delete(key);
-        });
+        };
+        const locks = must(all[i % 3], "the locks");
+        await ctx.unlessStalled(() => locks.using(wanted, { wait: LONG_WAIT_MS }, section));
       };
       await Promise.all(Array.from({ length: 18 }, (_none, i) => task(i)));
     },

@@ -43,7 +43,7 @@ export const leaseCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = await one.acquire(key, { ttl: 300, renew: false });
+      const lease = await one.acquire(key, { ttl: 1_000, renew: false });
       let abortedAtMs = Number.POSITIVE_INFINITY;
       lease.signal.addEventListener("abort", () => {
         abortedAtMs = ctx.nowMs();
@@ -71,8 +71,8 @@ export const leaseCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = await one.acquire(key, { ttl: 300 });
-      block(500);
+      const lease = await one.acquire(key, { ttl: 1_000 });
+      block(1_300);
       assert.equal(lease.held, false);
       assert.equal(lease.remaining, 0);
       const next = await two.acquire(key, { wait: LONG_WAIT_MS });
@@ -93,7 +93,8 @@ export const leaseCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key, { ttl: 2_000, renew: false });
       await lease.extend(10_000);
-      assert.ok(lease.remaining > 2_000, `${lease.remaining} ms remain`);
+      if (ctx.guarantees.longestMs === undefined)
+        assert.ok(lease.remaining > 2_000, `${lease.remaining} ms remain`);
       await sleep(2_500);
       assert.equal(lease.held, true);
       assert.equal(await two.tryAcquire(key), null);

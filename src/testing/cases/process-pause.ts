@@ -8,7 +8,7 @@ import { grew, must } from "../checks.ts";
 import { LONG_WAIT_MS, later, sleep } from "../io.ts";
 import { fifo, windows, severalProcesses } from "../needs.ts";
 
-const TTL_MS = 400;
+const TTL_MS = 1_500;
 
 /**
  * A store whose steps are taken by the processes themselves (local) is held up by one that is stopped in the middle of a step; that is

@@ -37,7 +37,7 @@ interface Section {
 
 /** Somebody who waits, holds for a moment and lets go. */
 async function section(one: Locks, sections: Section[]): Promise<void> {
-  const lease = await one.acquire("key", { wait: 60_000, ttl: 5_000 });
+  const lease = await one.acquire("key", { wait: 100_000, ttl: 5_000 });
   const fromMs = performance.now();
   await sleep(5);
   const held = lease.held;

@@ -46,11 +46,11 @@ describe("a full etcd", () => {
   it("lets what is held be renewed and released, refuses new locks by name, and is found (P17, P19)", async () => {
     const { url, gateway } = await start({ args: ["--quota-backend-bytes", "1000000"] });
     const [one, two] = [locks(url), locks(url)];
-    const lease = await one.acquire("held", { ttl: 1_000 });
-    const waiting = two.acquire("held", { wait: 20_000 });
+    const lease = await one.acquire("held", { ttl: 2_000 });
+    const waiting = two.acquire("held", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("held"))?.waiters?.length).toBe(1);
     await fill(gateway);
-    await expect(one.acquire("new", { wait: 300 })).rejects.toMatchObject({
+    await expect(one.acquire("new", { wait: 3_000 })).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
       message: expect.stringMatching(/full \(NOSPACE\)/) as string,
     });
@@ -86,7 +86,7 @@ describe("an etcd with authentication", () => {
     const withUser = (user: string): string => url.replace("etcd://", `etcd://${user}@`);
     const [one, two] = [locks(withUser("app:p%3Aw%2Fd%40")), locks(withUser("app:p%3Aw%2Fd%40"))];
     const lease = await one.acquire("key", { ttl: 1_000 });
-    const waiting = two.acquire("key", { wait: 20_000 });
+    const waiting = two.acquire("key", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("key"))?.waiters?.length).toBe(1);
     expect(await two.revoke("key", { reason: "test", fence: lease.fence })).toBe(true);
     await expect.poll(() => lease.signal.aborted).toBe(true);
@@ -106,7 +106,7 @@ describe("an etcd with authentication", () => {
     const one = locks(url.replace("etcd://", "etcd://app:p%3Aw%2Fd%40@"));
     await (await one.acquire("key")).release();
     await (server as RunningServer & { restart(): Promise<void> }).restart();
-    const lease = await one.acquire("key", { wait: 20_000 });
+    const lease = await one.acquire("key", { wait: 100_000 });
     expect(await lease.release()).toBe(true);
   });
 });

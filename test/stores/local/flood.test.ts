@@ -6,7 +6,7 @@ import { createLocks, type Locks } from "../../../src/index.ts";
 import { freshDir } from "./fixture.ts";
 
 const USUAL = 20_000;
-/** More by command: HOLDFAST_WAITERS=100000 npx vitest run --project fuzz test/stores/local/flood.test.ts. */
+/** More by command: HOLDFAST_WAITERS=100000 npx vitest run test/stores/local/flood.test.ts. */
 const WAITERS = Number(process.env["HOLDFAST_WAITERS"] ?? USUAL);
 let dir: ReturnType<typeof freshDir>;
 let one: Locks;

@@ -69,7 +69,7 @@ describe("a holder of a row", () => {
     for (let turn = 0; turn < 3; turn += 1) {
       const one = await child();
       const report = await one.call("acquire", { as: "lease", key: "killed" });
-      const waiting = locks.acquire("killed", { wait: 20_000 });
+      const waiting = locks.acquire("killed", { wait: 100_000 });
       await io.sleep(100);
       const killedMs = nodeSystem.monoMs();
       await one.kill();
@@ -90,7 +90,7 @@ describe("a holder of a row", () => {
     await io.sleep(400);
     one.stop();
     const sinceMs = nodeSystem.monoMs();
-    const lease = await locks.acquire("stopped", { wait: 20_000 });
+    const lease = await locks.acquire("stopped", { wait: 100_000 });
     const tookMs = nodeSystem.monoMs() - sinceMs;
     console.log(`row mode, SIGSTOP of a holder with a ttl of 900 ms: freed after ${tookMs.toFixed(0)} ms`);
     expect(tookMs).toBeGreaterThan(500);
@@ -125,13 +125,13 @@ describe("a holder of a row", () => {
     const far = open(url().replace(`:${server.port}/`, `:${proxy.port}/`));
     const lease = await far.acquire("cut", { ttl: 900 });
     proxy.cut();
-    const next = await open().acquire("cut", { wait: 20_000 });
+    const next = await open().acquire("cut", { wait: 100_000 });
     expect(lease.held).toBe(false);
     expect(lease.signal.aborted).toBe(true);
     expect(next.fence > lease.fence).toBe(true);
     proxy.heal();
     await next.release();
-    await (await far.acquire("cut", { wait: 20_000 })).release();
+    await (await far.acquire("cut", { wait: 100_000 })).release();
     await far.close();
     await proxy.close();
   });
@@ -168,14 +168,14 @@ describe("a holder of a row", () => {
     let before = 0n;
     for (let turn = 0; turn < 4; turn += 1) {
       proxy.swallow("replies");
-      const acquiring = far.acquire("swallowed", { ttl: 900, wait: 15_000 });
+      const acquiring = far.acquire("swallowed", { ttl: 900, wait: 100_000 });
       await io.sleep(turn * 30);
       proxy.heal();
       const lease = await acquiring;
       expect(lease.fence > before).toBe(true);
       before = lease.fence;
       await lease.release();
-      const other = await near.acquire("swallowed", { wait: 15_000 });
+      const other = await near.acquire("swallowed", { wait: 100_000 });
       expect(other.fence > before).toBe(true);
       before = other.fence;
       await other.release();
@@ -190,9 +190,13 @@ describe("a waiter for a row", () => {
     const locks = open();
     const holder = await locks.acquire("passed");
     const one = await child();
-    const first = one.call("acquire", { as: "lease", key: "passed", options: { ttl: 60_000, wait: 60_000 } });
+    const first = one.call("acquire", {
+      as: "lease",
+      key: "passed",
+      options: { ttl: 60_000, wait: 100_000 },
+    });
     await until("the child's wait at the server", async () => (await waits()) === 1);
-    const waiting = locks.acquire("passed", { wait: 60_000 });
+    const waiting = locks.acquire("passed", { wait: 100_000 });
     await until("the other's wait at the server", async () => (await waits()) === 2);
     one.stop();
     const sinceMs = nodeSystem.monoMs();
@@ -264,7 +268,7 @@ describe("the server", () => {
     await until("the end of the sessions", async () => (await sessions()) === 1);
     const [one, two] = [createLocks(url()), createLocks(url())];
     await one.acquire("left");
-    const waiting = two.acquire("left", { wait: 20_000 }).catch((error: unknown) => error);
+    const waiting = two.acquire("left", { wait: 100_000 }).catch((error: unknown) => error);
     await until("a wait at the server", async () => (await waits()) === 1);
     await two.close();
     await waiting;

@@ -52,7 +52,7 @@ describe("tables that are gone", () => {
     for (const locks of all) await locks.using("gone", (lease) => void fences.push(lease.fence));
     await asking.run(`DROP TABLE holdfast_${tables}`);
     for (const locks of all) {
-      const lease = await locks.acquire("gone", { wait: 10_000 });
+      const lease = await locks.acquire("gone", { wait: 100_000 });
       fences.push(lease.fence);
       await lease.release();
     }
@@ -83,7 +83,7 @@ describe("a lease", () => {
     await answers(() => lease.verify(), true);
     expect(lease.held).toBe(true);
     expect(await lease.release()).toBe(true);
-    const next = await other.acquire("survivor", { wait: 60_000 });
+    const next = await other.acquire("survivor", { wait: 100_000 });
     expect(next.fence > lease.fence).toBe(true);
     await next.release();
   });
@@ -115,13 +115,13 @@ describe("a lease", () => {
     const operator = await Asking.open(node.url);
     await operator.run("BEGIN");
     await operator.rows("SELECT name FROM holdfast_lock FOR UPDATE");
-    const waiting = locks.acquire("blocked", { wait: 15_000 });
+    const waiting = locks.acquire("blocked", { wait: 100_000 });
     await io.sleep(3_000);
     await operator.run("ROLLBACK");
     const lease = await waiting;
     await lease.release();
-    await io.sleep(200);
-    expect(Number(await operator.one("SELECT COUNT(*) FROM information_schema.innodb_trx"))).toBe(0);
+    const transactions = "SELECT COUNT(*) FROM information_schema.innodb_trx";
+    await until("the end of all transactions", async () => Number(await operator.one(transactions)) === 0);
     operator.close();
   });
 
@@ -132,7 +132,7 @@ describe("a lease", () => {
     let inside = 0;
     const task = async (locks: Locks, turn: number): Promise<void> => {
       const wanted = [keys[turn % 4], keys[(turn * 3 + 1) % 4]] as string[];
-      await locks.using([...new Set(wanted)], { wait: 30_000 }, async () => {
+      await locks.using([...new Set(wanted)], { wait: 100_000 }, async () => {
         inside += 1;
         await io.sleep(1);
       });
@@ -271,7 +271,7 @@ describe("a server", () => {
     let before = 0n;
     for (let turn = 0; turn < 4; turn += 1) {
       proxy.swallow("replies");
-      const acquiring = far.acquire("swallowed", { ttl: 900, wait: 15_000 });
+      const acquiring = far.acquire("swallowed", { ttl: 900, wait: 100_000 });
       await io.sleep(turn * 100);
       proxy.heal();
       const lease = await acquiring;
@@ -296,7 +296,7 @@ describe("a server", () => {
     // For three times as long as a call may last, every statement waits for a row that somebody else has locked.
     await operator.run("BEGIN");
     await operator.rows("SELECT name FROM holdfast_lock WHERE lock_key = 'slow' FOR UPDATE");
-    const acquiring = locks.acquire("slow", { ttl: 600, wait: 15_000 });
+    const acquiring = locks.acquire("slow", { ttl: 600, wait: 100_000 });
     await io.sleep(700);
     await operator.run("ROLLBACK");
     operator.close();

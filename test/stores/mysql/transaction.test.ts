@@ -78,7 +78,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
     expect(await lease.release()).toBe(true);
     const inside = await locks.inTransaction(connection).acquire("both");
     let got = false;
-    const outside = locks.acquire("both", { wait: "20s" }).then((one) => {
+    const outside = locks.acquire("both", { wait: "100s" }).then((one) => {
       got = true;
       return one;
     });
@@ -101,11 +101,11 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
     await expect(locks.inTransaction(two).acquire(["a", "b", "c"], { wait: 50 })).rejects.toMatchObject({
       code: "ERR_LOCK_TIMEOUT",
     });
-    await locks.inTransaction(one).acquire("a", { wait: "5s" });
+    await locks.inTransaction(one).acquire("a", { wait: "100s" });
     const [rows] = await two.query("SELECT 1 AS alive");
     expect(rows).toEqual([{ alive: 1 }]);
     await one.query("COMMIT");
-    const all = await locks.inTransaction(two).acquire(["c", "a", "b"], { wait: "5s" });
+    const all = await locks.inTransaction(two).acquire(["c", "a", "b"], { wait: "100s" });
     expect(all.keys).toEqual(["a", "b", "c"]);
     expect(() => all.fence).toThrow("fenceOf");
     expect(all.fenceOf("b") > 0n).toBe(true);
@@ -131,7 +131,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
     const connection = await begun();
     await locks.inTransaction(connection).acquire("cut");
     connection.destroy();
-    await locks.using("cut", { wait: "10s" }, () => {});
+    await locks.using("cut", { wait: "100s" }, () => {});
     expect(await locks.inspect("cut")).toBeNull();
   });
 
@@ -153,7 +153,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
     expect(typeof lease.fence).toBe("bigint");
     expect(await locks.inTransaction(plain).tryAcquire("odd")).not.toBeNull();
     await plain.query("COMMIT");
-    await locks.using("odd", { wait: "5s" }, () => {});
+    await locks.using("odd", { wait: "100s" }, () => {});
     await odd.promise().end();
   });
 
@@ -187,7 +187,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
         const connection = await pool.getConnection();
         await connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`);
         await connection.query("START TRANSACTION");
-        await locks.inTransaction(connection).using(key, { wait: "30s" }, async () => {
+        await locks.inTransaction(connection).using(key, { wait: "100s" }, async () => {
           const [rows] = await connection.query<RowDataPacket[]>("SELECT n FROM counter");
           await io.sleep(1);
           await connection.query("UPDATE counter SET n = ?", [Number(rows[0]?.["n"]) + 1]);
@@ -195,7 +195,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
         await ended(connection, keep ? "COMMIT" : "ROLLBACK");
       };
       const outside = async (): Promise<void> => {
-        await locks.using(key, { wait: "30s" }, async () => {
+        await locks.using(key, { wait: "100s" }, async () => {
           const [rows] = await pool.query<RowDataPacket[]>("SELECT n FROM counter");
           await io.sleep(1);
           await pool.query("UPDATE counter SET n = ?", [Number(rows[0]?.["n"]) + 1]);
@@ -225,7 +225,7 @@ it("table mode takes exclusive locks only, row mode readers too (P17)", async ()
   await expect(rows.acquire("s", { wait: 50 })).rejects.toMatchObject({ code: "ERR_LOCK_TIMEOUT" });
   await ended(one);
   await ended(two);
-  await rows.using("s", { wait: "5s" }, () => {});
+  await rows.using("s", { wait: "100s" }, () => {});
 });
 
 it("after the server has rolled the transaction back, nothing is locked outside of one (P17)", async () => {

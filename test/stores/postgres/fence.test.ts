@@ -127,7 +127,9 @@ test.each(["READ COMMITTED", "REPEATABLE READ"])(
     const later = transaction(async (tx) => {
       await guardRow(tx, { table: "guarded", id, fence: 8n });
       claimed();
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      const waiting = "SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted";
+      const waits = async (): Promise<unknown> => (await pool.query<{ n: number }>(waiting)).rows[0]?.n;
+      await expect.poll(waits, { timeout: 100_000 }).toBeGreaterThan(0);
       await tx.query("UPDATE guarded SET state = 'later' WHERE id = $1", [id]);
     });
     await first;

@@ -32,7 +32,7 @@ it("table mode locks, waits, passes on and releases behind a transaction pooler,
   ];
   let [inside, most, before] = [0, 0, 0n];
   const section = async (locks: typeof one): Promise<void> => {
-    await locks.using("pooled", { wait: "20s" }, async (lease) => {
+    await locks.using("pooled", { wait: "100s" }, async (lease) => {
       inside += 1;
       most = Math.max(most, inside);
       expect(lease.fence > before).toBe(true);

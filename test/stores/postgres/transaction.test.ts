@@ -55,7 +55,7 @@ describe.each(["table", "advisory"] as const)("in %s mode", (mode) => {
     await lease.release();
     const inside = await locks.inTransaction(client).acquire("both");
     let got = false;
-    const outside = locks.acquire("both", { wait: "10s" }).then((one) => {
+    const outside = locks.acquire("both", { wait: "100s" }).then((one) => {
       got = true;
       return one;
     });
@@ -96,7 +96,7 @@ describe.each(["table", "advisory"] as const)("in %s mode", (mode) => {
     await client.query("BEGIN");
     await locks.inTransaction(client).acquire("cut");
     client.release(true);
-    await locks.using("cut", { wait: "5s" }, () => {});
+    await locks.using("cut", { wait: "100s" }, () => {});
     await locks.close();
   });
 
@@ -128,7 +128,7 @@ it("lock and data are one: a counter that is raised under it loses nothing, and 
   const raise = async (keep: boolean): Promise<void> => {
     const client = await world.client();
     await client.query("BEGIN");
-    await locks.inTransaction(client).using("counter", { wait: "20s" }, async () => {
+    await locks.inTransaction(client).using("counter", { wait: "100s" }, async () => {
       const { rows } = await client.query<{ n: number }>("SELECT n FROM counter");
       await client.query("UPDATE counter SET n = $1", [(rows[0]?.n ?? 0) + 1]);
     });

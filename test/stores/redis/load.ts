@@ -49,7 +49,7 @@ export class Load {
   async #work(locks: Locks): Promise<void> {
     while (!this.#stopped) {
       try {
-        await locks.using(this.#key, { wait: "20s", ttl: "2s" }, async (lease) => {
+        await locks.using(this.#key, { wait: "150s", ttl: "2s" }, async (lease) => {
           this.sections.push({ fence: lease.fence, atMs: nodeSystem.monoMs() });
           if (this.#inside > 0) this.overlaps += 1;
           this.#inside += 1;
@@ -75,7 +75,7 @@ export class Holders {
 
   static async take(locks: readonly Locks[], count: number, name: string): Promise<Holders> {
     const taken = locks.flatMap((one, at) =>
-      Array.from({ length: count }, (_none, i) => one.acquire(`${name} ${at} ${i}`, { ttl: "10s" })),
+      Array.from({ length: count }, (_none, i) => one.acquire(`${name} ${at} ${i}`, { ttl: "30s" })),
     );
     return new Holders(await Promise.all(taken));
   }

@@ -33,7 +33,7 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
     let before = 0n;
     for (let turn = 0; turn < 6; turn += 1) {
       proxy.swallow("replies");
-      const acquiring = locks.acquire("swallowed", { wait: "10s" });
+      const acquiring = locks.acquire("swallowed", { wait: "100s" });
       await until("the grant at the server", async () => (await near.inspect("swallowed")) !== null);
       if (turn % 2 === 0) await io.sleep(250);
       proxy.heal();
@@ -61,7 +61,7 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
   it("connections that are dropped while it waits cost a waiter nothing but time (P11, P12)", async () => {
     const [locks, near] = [far(), createLocks(world.url)];
     const lease = await near.acquire("dropped");
-    const waiting = locks.acquire("dropped", { wait: "10s" });
+    const waiting = locks.acquire("dropped", { wait: "100s" });
     await until("the waiter", async () => ((await near.inspect("dropped"))?.waiters ?? []).length === 1);
     proxy.drop();
     await io.sleep(100);
@@ -79,7 +79,7 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
     await (await locks.acquire("greeted")).release();
     for (const times of [1, 3]) {
       door.hangUp(times);
-      const lease = await locks.acquire("greeted", { wait: "10s" });
+      const lease = await locks.acquire("greeted", { wait: "100s" });
       expect(await lease.release()).toBe(true);
     }
     await locks.close();
@@ -90,7 +90,7 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
     const [locks, near] = [far(), createLocks(world.url)];
     const lease = await locks.acquire("cut");
     proxy.cut();
-    const next = await near.acquire("cut", { wait: "10s" });
+    const next = await near.acquire("cut", { wait: "100s" });
     expect(lease.held).toBe(false);
     expect(lease.signal.aborted).toBe(true);
     expect(next.fence > lease.fence).toBe(true);

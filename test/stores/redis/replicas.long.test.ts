@@ -78,7 +78,7 @@ describe.each(ways)("with replicas: 1 and %o", (way) => {
     await until("the loss", () => lease.signal.aborted);
     expect(lease.held).toBe(false);
     replica?.kill("SIGCONT");
-    await (await locks.acquire("renewed", { wait: "10s" })).release();
+    await (await locks.acquire("renewed", { wait: "100s" })).release();
     await locks.close();
   });
 
@@ -86,7 +86,7 @@ describe.each(ways)("with replicas: 1 and %o", (way) => {
     const [locks, near] = [locksOf(), createLocks(world.url)];
     const lease = await near.acquire("handed");
     let got = false;
-    const waiting = locks.acquire("handed", { wait: "20s" }).then((next) => {
+    const waiting = locks.acquire("handed", { wait: "100s" }).then((next) => {
       got = true;
       return next;
     });

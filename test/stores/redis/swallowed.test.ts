@@ -58,7 +58,7 @@ describe.each([
           20_000,
         );
         if (scripts) proxy.swallow("replies");
-        const asked = turn % 3 === 2 ? far.tryAcquire(key) : far.acquire(key, { wait: "20s" });
+        const asked = turn % 3 === 2 ? far.tryAcquire(key) : far.acquire(key, { wait: "100s" });
         const answer = asked.catch((error: unknown) => error);
         if (scripts) {
           await until("the grant at the server", async () => (await near.inspect(key)) !== null);
@@ -73,7 +73,7 @@ describe.each([
         if (got instanceof Error) {
           undone += 1;
           expect(got).toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
-          const next = await near.acquire(key, { wait: "20s" });
+          const next = await near.acquire(key, { wait: "100s" });
           entered(next);
           await next.release();
           continue;

@@ -81,7 +81,7 @@ describe("without scripts", () => {
     const working = Promise.all(
       all.map(async (locks) => {
         for (let n = 0; n < 20; n += 1) {
-          await locks.using("counter", { wait: "30s" }, async (lease) => {
+          await locks.using("counter", { wait: "100s" }, async (lease) => {
             const read = counter;
             expect(lease.fence > last).toBe(true);
             last = lease.fence;

@@ -2,8 +2,8 @@
 
 import type { Store } from "../../../src/index.ts";
 import { redlock } from "../../../src/stores/redlock/index.ts";
-import { fresh } from "./subject.ts";
+import { fresh, PATIENT } from "./subject.ts";
 
 export function createStore(...urls: string[]): Store {
-  return fresh(redlock({ nodes: urls, driver: "ioredis" }));
+  return fresh(redlock({ nodes: urls, driver: "ioredis", nodeTimeout: PATIENT }));
 }

@@ -201,7 +201,7 @@ describe("containers", () => {
       await sleep(600);
       expect(await link.send(ops.getChildren("/used"))).toHaveLength(1);
       await link.send(ops.remove(path));
-      for (let tries = 0; tries < 100; tries += 1) {
+      for (let tries = 0; tries < 2_000; tries += 1) {
         const names = await link.send(ops.getChildren("/"));
         if (!names.includes("used")) return;
         await sleep(50);
