@@ -10,10 +10,11 @@ import {
   redisGuarantees,
   redisSentinelGuarantees,
 } from "../../src/stores/redis/index.ts";
-import { lookingAgain, notExecuted, NotSentError, within } from "../../src/stores/redis/lane.ts";
+import { notExecuted, NotSentError, within } from "../../src/stores/redis/lane.ts";
 import { Names } from "../../src/stores/redis/names.ts";
 import type { RedisNode } from "../../src/stores/redis/port.ts";
 import { slotOf } from "../../src/stores/redis/slots.ts";
+import { retryWhileUnsent } from "../../src/stores/shared/retry-while-unsent.ts";
 import { readNodesUrl } from "../../src/stores/redis/urls.ts";
 
 describe("the URL of a Redis with several nodes", () => {
@@ -121,7 +122,8 @@ describe("a call that looks for the primary", () => {
     const sleep = (ms: number): Promise<void> => Promise.resolve(void (nowMs += ms));
     const look = (): Promise<void> => Promise.resolve(void (looks += 1));
     const patience = { signal: new AbortController().signal, timeoutMs: 1_000, sleep };
-    await expect(lookingAgain(patience, () => nowMs, refused, look)).rejects.toThrow("ECONNREFUSED");
+    const rule = { isUnsent: notExecuted, beforePause: look };
+    await expect(retryWhileUnsent(patience, () => nowMs, refused, rule)).rejects.toThrow("ECONNREFUSED");
     expect(nowMs).toBeGreaterThan(500);
     expect(nowMs).toBeLessThan(900);
     expect(looks).toBeGreaterThan(5);
@@ -145,14 +147,8 @@ describe("a call that looks for the primary", () => {
         timeoutMs: 1_000,
         sleep: () => Promise.resolve(),
       };
-      await expect(
-        lookingAgain(
-          patience,
-          () => 0,
-          run,
-          () => Promise.resolve(),
-        ),
-      ).rejects.toThrow(message);
+      const rule = { isUnsent: notExecuted };
+      await expect(retryWhileUnsent(patience, () => 0, run, rule)).rejects.toThrow(message);
       expect(calls, message).toBe(1);
     }
     for (const message of ["MOVED 1 h:1", "READONLY x", "LOADING x", "CLUSTERDOWN x"])
