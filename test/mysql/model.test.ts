@@ -22,7 +22,7 @@ import { LeaseTable } from "../../src/stores/shared/lease-table.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { Asking } from "../servers/mysql-client.ts";
 import { ops, Pair, several, type Side, wish } from "../stores/histories.ts";
-import { relayed } from "./world.ts";
+import { io, relayed } from "./world.ts";
 
 /** More by command: HOLDFAST_HISTORIES=2000 npx vitest run --project mysql model. */
 const HISTORIES = Number(process.env["HOLDFAST_HISTORIES"] ?? 40);
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const port = bent(new Mysql2Port(await loadMysql2(), parseUrl(node.url).login));
   for (let proc = 0; proc < 2; proc += 1) pools.push(new Pool(new Fleet(port, 0), nodeSystem));
   // The server's start is reckoned from its clock, so the primary must be known before that is moved.
-  await Promise.all(pools.map((pool) => pool.primary()));
+  await Promise.all(pools.map((pool) => pool.primary(io)));
 }, 120_000);
 
 afterAll(async () => {
