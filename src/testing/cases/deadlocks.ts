@@ -17,15 +17,34 @@ interface Outcome {
   readonly refused: DeadlockError | null;
 }
 
+/** Resolves for all when all have come: on a loaded machine no pause is long enough for that. */
+class Meeting {
+  readonly #met: Promise<void>;
+  #open: () => void = () => {};
+  #missing: number;
+
+  constructor(count: number) {
+    this.#missing = count;
+    this.#met = new Promise((resolve) => (this.#open = resolve));
+  }
+
+  arrive(): Promise<void> {
+    this.#missing -= 1;
+    if (this.#missing === 0) this.#open();
+    return this.#met;
+  }
+}
+
 /** Holds one key, lets the others do the same, and wants another. */
 async function greedy(
+  meeting: Meeting,
   locks: Locks,
   label: string,
   [first, second]: readonly [string, string],
   options: { readonly first?: AcquireOptions; readonly second?: AcquireOptions } = {},
 ): Promise<Outcome> {
   return locks.using(first, { ...PATIENT, label, ...options.first }, async () => {
-    await sleep(100);
+    await meeting.arrive();
     try {
       await locks.using(second, { ...PATIENT, label, ...options.second }, () => {});
       return { label, refused: null };
@@ -55,7 +74,11 @@ export const deadlockCases: readonly ApiCase[] = [
       const events: string[] = [];
       for (const locks of [one, two]) locks.on("deadlock", ({ label }) => events.push(label));
       const sinceMs = ctx.nowMs();
-      const outcomes = await Promise.all([greedy(one, "one", [a, b]), greedy(two, "two", [b, a])]);
+      const meeting = new Meeting(2);
+      const outcomes = await Promise.all([
+        greedy(meeting, one, "one", [a, b]),
+        greedy(meeting, two, "two", [b, a]),
+      ]);
       const tookMs = ctx.nowMs() - sinceMs;
       assert.ok(tookMs <= FOUND_MS + ctx.slackMs, `it took ${tookMs} ms`);
       const { cycle, message } = oneVictim(outcomes);
@@ -84,7 +107,11 @@ export const deadlockCases: readonly ApiCase[] = [
       const [a, b] = [ctx.key("a"), ctx.key("b")];
       const options = { first: { mode: "shared" } } as const;
       const reader = must(await two.tryAcquire(a, { mode: "shared" }), "a reader beside them");
-      const circle = [greedy(one, "one", [a, b], options), greedy(two, "two", [b, a], options)];
+      const meeting = new Meeting(2);
+      const circle = [
+        greedy(meeting, one, "one", [a, b], options),
+        greedy(meeting, two, "two", [b, a], options),
+      ];
       await sleep(200);
       await reader.release();
       oneVictim(await Promise.all(circle));
@@ -101,17 +128,19 @@ export const deadlockCases: readonly ApiCase[] = [
       const [a, s] = [ctx.key("a"), ctx.key("s")];
       const limit = 3;
       const outside = must(await two.tryAcquire(s, { limit, permits: 2 }), "the permits outside");
+      const first = new Meeting(2);
       const waits = Promise.all([
-        greedy(one, "one", [s, a], { first: { limit } }),
-        greedy(two, "two", [a, s], { second: { limit, permits: 2 } }),
+        greedy(first, one, "one", [s, a], { first: { limit } }),
+        greedy(first, two, "two", [a, s], { second: { limit, permits: 2 } }),
       ]);
       await sleep(1_500);
       await outside.release();
       for (const { refused } of await waits) assert.equal(refused, null, refused?.message);
+      const second = new Meeting(2);
       oneVictim(
         await Promise.all([
-          greedy(one, "one", [s, a], { first: { limit } }),
-          greedy(two, "two", [a, s], { second: { limit, permits: 3 } }),
+          greedy(second, one, "one", [s, a], { first: { limit } }),
+          greedy(second, two, "two", [a, s], { second: { limit, permits: 3 } }),
         ]),
       );
     },
@@ -138,10 +167,11 @@ export const deadlockCases: readonly ApiCase[] = [
         while (!over) await sleep(20);
       };
       const end = later(three.using(keys[3], hold));
+      const meeting = new Meeting(3);
       const chain = [
-        greedy(one, "one", [keys[0], keys[1]]),
-        greedy(two, "two", [keys[1], keys[2]]),
-        greedy(three, "three", [keys[2], keys[3]]),
+        greedy(meeting, one, "one", [keys[0], keys[1]]),
+        greedy(meeting, two, "two", [keys[1], keys[2]]),
+        greedy(meeting, three, "three", [keys[2], keys[3]]),
       ];
       await sleep(1_200);
       const noted = async (): Promise<string | undefined> =>
