@@ -227,7 +227,7 @@ class RunningEnsemble implements Ensemble {
 export type Mode = "leader" | "follower" | "standalone" | "waiting" | "none";
 
 /** What a server says of itself. One that looks for its ensemble answers, but does not serve. */
-async function modeOf(port: number, host = "127.0.0.1"): Promise<Mode> {
+export async function modeOf(port: number, host = "127.0.0.1"): Promise<Mode> {
   const said = await fourLetters(port, "srvr", host);
   const mode = /^Mode: (leader|follower|standalone)$/m.exec(said)?.[1];
   if (mode !== undefined) return mode as Mode;

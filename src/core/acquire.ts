@@ -6,7 +6,7 @@
 // 3. Wait for whichever is first: a push (which may carry the grant itself), the hint (the heartbeat), a nudge.
 // 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
 
-import { callTimeoutMs, type Caller } from "./call.ts";
+import { anyAnswer, callTimeoutMs, type Caller } from "./call.ts";
 import { LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
@@ -119,8 +119,12 @@ export class Turn {
     this.#attempting = true;
     this.#isBusy = false;
     try {
-      const answer = await caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
-        store.attempt(request, io),
+      const answer = await caller.call(
+        "acquire",
+        request.keys[0],
+        callTimeoutMs(request.ttlMs),
+        (io) => store.attempt(request, io),
+        anyAnswer,
       );
       this.#failures = 0;
       if (this.#state !== "running") return null;

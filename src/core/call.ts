@@ -1,14 +1,26 @@
 // Every call to a store goes through here and gets a deadline of its own (P13): a client library may queue a command for
 // minutes, and a frozen server never answers.
+//
+// A call whose connection ended before the reply is repeated within the same deadline, if its caller says
+// which answers settle a repeated call. The first try may have been carried out, so an answer that would hide
+// that leaves the outcome unknown (P8).
 
 import { Alarm } from "./alarm.ts";
-import { LockError, StoreUnavailableError } from "./errors.ts";
+import { isDisconnected, LockError, StoreUnavailableError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import type { Io } from "./store.ts";
 import type { System } from "./system.ts";
 
 /** A store that answers within the same turn of the event loop may keep it from turning for so long, not longer. */
 const BREATH_MS = 10;
+/**
+ * Repeats begin within this share of the timeout, so that the caller gets the last error and not the timeout.
+ */
+const REPEAT_SHARE = 0.7;
+const REPEAT_PAUSE_MS = 5;
+
+/** For calls that tell the same truth however often they are carried out. */
+export const anyAnswer = (): boolean => true;
 
 export class Caller {
   readonly #system: System;
@@ -26,25 +38,61 @@ export class Caller {
     });
   }
 
-  /** Runs one call, for which the process stays alive. Rejects with a LockError only: what a store throws otherwise is wrapped, the cause kept. */
-  call<T>(what: string, key: string | undefined, timeoutMs: number, run: (io: Io) => Promise<T>): Promise<T> {
+  /**
+   * Runs one call, for which the process stays alive. Rejects with a LockError only: what a store throws
+   * otherwise is wrapped, the cause kept. `settles` says which answers settle a repeated call; without it,
+   * nothing is repeated.
+   */
+  call<T>(
+    what: string,
+    key: string | undefined,
+    timeoutMs: number,
+    run: (io: Io) => Promise<T>,
+    settles?: (answer: T) => boolean,
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call = new Call(this.#system, what, key, timeoutMs, reject);
       const nowMs = this.#system.monoMs();
       this.#deadlines.set(call, nowMs + timeoutMs);
       this.#system.pending(1);
       const breath = this.#breathe(nowMs);
-      (breath === null ? run(call) : breath.then(() => run(call))).then(
-        (value) => {
-          this.#settled(call);
-          resolve(value);
-        },
-        (error: unknown) => {
-          this.#settled(call);
-          reject(named(error, what, key));
-        },
-      );
+      const answered = (value: T): void => {
+        this.#settled(call);
+        resolve(value);
+      };
+      const failed = (error: unknown): void => {
+        this.#settled(call);
+        reject(named(error, what, key));
+      };
+      (breath === null ? run(call) : breath.then(() => run(call))).then(answered, (error: unknown) => {
+        if (settles === undefined || !isDisconnected(error)) return failed(error);
+        const untilMs = nowMs + timeoutMs * REPEAT_SHARE;
+        this.#repeat(call, run, error, settles, untilMs).then(answered, failed);
+      });
     });
+  }
+
+  /** `error`: of the first try. */
+  async #repeat<T>(
+    call: Call,
+    run: (io: Io) => Promise<T>,
+    error: unknown,
+    settles: (answer: T) => boolean,
+    untilMs: number,
+  ): Promise<T> {
+    let doubt = error;
+    while (this.#system.monoMs() < untilMs) {
+      await call.sleep(REPEAT_PAUSE_MS);
+      try {
+        const answer = await run(call);
+        if (settles(answer)) return answer;
+        break;
+      } catch (again) {
+        if (!isDisconnected(again)) throw again;
+        doubt = again;
+      }
+    }
+    throw doubt;
   }
 
   /** The surroundings of a call that its caller ends by itself, such as a listing that is read step by step. */

@@ -20,6 +20,17 @@ export interface LockErrorOptions {
   readonly key?: string | undefined;
   readonly cause?: unknown;
   readonly retryable?: boolean;
+  /**
+   * The connection ended before the reply. The call may have been carried out; core repeats idempotent calls.
+   */
+  readonly disconnected?: boolean;
+}
+
+/** Errors of calls whose connection ended before the reply. */
+const disconnected = new WeakSet<object>();
+
+export function isDisconnected(error: unknown): boolean {
+  return typeof error === "object" && error !== null && disconnected.has(error);
 }
 
 /** The parent of all of them. `LockError.is(e)` also knows errors of another copy of the package. */
@@ -36,6 +47,7 @@ export class LockError extends Error {
     this.key = options.key;
     this.retryable = options.retryable ?? false;
     Object.defineProperty(this, BRAND, { value: true });
+    if (options.disconnected === true) disconnected.add(this);
   }
 
   static is(error: unknown): error is LockError {

@@ -1,7 +1,7 @@
 // A world for core's unit tests: virtual time, the memory store, and a door in front of it that can be made to hang, fail
 // or answer late. Nothing here sleeps for real.
 
-import { UnsafeStoreError } from "./errors.ts";
+import { StoreUnavailableError, UnsafeStoreError } from "./errors.ts";
 import { HoldfastLocks } from "./locks.ts";
 import { type LocksOptions, readLocksOptions } from "./options.ts";
 import type { AttemptAnswer, Grant, Guarantees, OpenStore, RenewAnswer, Store } from "./store.ts";
@@ -10,7 +10,20 @@ import { VirtualSystem } from "../testing/virtual-system.ts";
 
 export type Method = "attempt" | "renew" | "release" | "abandon" | "subscribe" | "owns" | "inspect" | "close";
 /** What happens to a call: nothing, an error, a refusal for good, no answer at all, or the answer's arrival after some virtual ms. */
-export type Fault = "none" | "fail" | "refuse" | "hang" | "lose-reply" | { readonly replyAfterMs: number };
+export type Fault =
+  | "none"
+  | "fail"
+  | "refuse"
+  | "hang"
+  | "lose-reply"
+  | { readonly replyAfterMs: number }
+  | Disconnect;
+
+/** The connection ends so many times: before the call is carried out, or after it. */
+export interface Disconnect {
+  readonly disconnect: "before" | "after";
+  times: number;
+}
 
 export class Door {
   readonly faults = new Map<Method, Fault>();
@@ -61,11 +74,19 @@ export class Door {
     if (fault === "fail") return Promise.reject(new Error("connection reset"));
     if (fault === "refuse")
       return Promise.reject(new UnsafeStoreError("it is damaged", { setting: "record", fix: "delete it" }));
+    if (typeof fault === "object" && "disconnect" in fault) return this.#disconnect(method, fault, run);
     const answer = run();
     if (fault === "lose-reply") return new Promise(() => {});
     return new Promise((resolve, reject) => {
       this.#system.after(fault.replyAfterMs, () => void answer.then(resolve, reject));
     });
+  }
+
+  async #disconnect(method: Method, fault: Disconnect, run: () => Promise<unknown>): Promise<unknown> {
+    fault.times -= 1;
+    if (fault.times === 0) this.faults.delete(method);
+    if (fault.disconnect === "after") await run();
+    throw new StoreUnavailableError("the connection was reset", { disconnected: true });
   }
 }
 

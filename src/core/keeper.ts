@@ -3,7 +3,7 @@
 
 import type { Actor } from "./actor.ts";
 import { Alarm } from "./alarm.ts";
-import { type Caller, callTimeoutMs } from "./call.ts";
+import { anyAnswer, type Caller, callTimeoutMs } from "./call.ts";
 import { type DeadlockPlace, Detector } from "./deadlock.ts";
 import type { Duration } from "./duration.ts";
 import { type DeadlockError, LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
@@ -121,8 +121,12 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     if (lease.sectionMs === 0) return false;
     const owned = await Promise.all(
       lease.holds.map((hold) =>
-        this.caller.call("verification", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
-          this.store.owns(hold.request, hold.cookie, io),
+        this.caller.call(
+          "verification",
+          hold.request.keys[0],
+          callTimeoutMs(hold.ttlMs),
+          (io) => this.store.owns(hold.request, hold.cookie, io),
+          anyAnswer,
         ),
       ),
     );
@@ -237,8 +241,13 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   async #releaseHold(hold: Hold): Promise<boolean> {
-    const told = this.caller.call("release", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
-      this.store.release(hold.request, hold.cookie, { lastFences: hold.fences }, io),
+    const told = this.caller.call(
+      "release",
+      hold.request.keys[0],
+      callTimeoutMs(hold.ttlMs),
+      (io) => this.store.release(hold.request, hold.cookie, { lastFences: hold.fences }, io),
+      // "not-held" may be the work of the first try.
+      (answer) => answer === "released",
     );
     // After the release has left: a task of this process that waits must not get its place in line before it.
     this.holds.end(hold);

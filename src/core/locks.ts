@@ -3,16 +3,16 @@
 import { onAbort } from "./abort.ts";
 import { Actor } from "./actor.ts";
 import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
-import { Caller } from "./call.ts";
+import { anyAnswer, Caller } from "./call.ts";
 import { type Election, type Lead, RunningElection } from "./election.ts";
-import { InvalidArgumentError, LockAbortedError, LockTimeoutError, StaleFenceError } from "./errors.ts";
+import { InvalidArgumentError, LockAbortedError, LockTimeoutError } from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
 import { JoinedLease } from "./joined.ts";
 import { Keeper, lostWith } from "./keeper.ts";
-import { canonicalKeys, checkKey, showKey } from "./key.ts";
+import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease.ts";
-import { listed, readListOptions, readRevokeOptions } from "./looking.ts";
+import { listed, otherFence, readListOptions, readRevokeOptions } from "./looking.ts";
 import {
   type AcquireOptions,
   type Defaults,
@@ -159,9 +159,15 @@ export class HoldfastLocks implements Locks {
     checkKey(key);
     const wish = readRevokeOptions(options);
     const { fence, reason, force } = wish;
-    const answer = await this.#look("revocation", key, (keeper, io) => keeper.store.revoke(key, wish, io));
+    const answer = await this.#look(
+      "revocation",
+      key,
+      (keeper, io) => keeper.store.revoke(key, wish, io),
+      // "free" may be the work of the first try.
+      (said) => said === "revoked",
+    );
     if (answer === "free") return false;
-    if (answer === "other-fence") throw await this.#otherFence(key, fence as bigint);
+    if (answer === "other-fence") throw otherFence(key, fence as bigint, await this.inspect(key));
     this.#events.emit("revoked", () => ({ key, reason, force, by: this.#defaults.label }));
     return true;
   }
@@ -283,17 +289,9 @@ export class HoldfastLocks implements Locks {
     what: string,
     key: string | undefined,
     run: (keeper: Keeper, io: Io) => Promise<T>,
+    settles: (answer: T) => boolean = anyAnswer,
   ): Promise<T> {
     const keeper = await this.#opened();
-    return this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io));
-  }
-
-  async #otherFence(key: string, fence: bigint): Promise<StaleFenceError> {
-    const info = await this.inspect(key);
-    const seen = info?.holders[0]?.fence ?? 0n;
-    return new StaleFenceError(
-      `${showKey(key)} was not revoked: the holder with fence ${fence} is gone, the key is now held with fence ${seen}`,
-      { key, fence, seen },
-    );
+    return this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
   }
 }

@@ -1,7 +1,8 @@
 // What people ask of a store without holding anything: the list of its locks, and the options of listing and revoking.
 
-import type { Caller } from "./call.ts";
-import { InvalidArgumentError } from "./errors.ts";
+import { anyAnswer, type Caller } from "./call.ts";
+import { InvalidArgumentError, StaleFenceError } from "./errors.ts";
+import { showKey } from "./key.ts";
 import { refuseUnknown } from "./options.ts";
 import type { LockInfo, OpenStore, RevokeOptions } from "./store.ts";
 import { forPeople } from "./waits.ts";
@@ -20,17 +21,30 @@ export function readListOptions(options: { readonly prefix?: string; readonly li
   return { prefix, limit };
 }
 
-/** Every step of the list has a deadline of its own. */
+/**
+ * Every step of the list has a deadline of its own. A listing that loses its connection in the first step
+ * restarts.
+ */
 export async function* listed(
   store: OpenStore,
   caller: Caller,
   wish: ListWish,
   stepMs: number,
 ): AsyncIterable<LockInfo> {
-  const steps = store.list(wish, caller.io("listing", stepMs))[Symbol.asyncIterator]();
+  const begin = (): AsyncIterator<LockInfo> =>
+    store.list(wish, caller.io("listing", stepMs))[Symbol.asyncIterator]();
+  let steps = begin();
+  let tries = 0;
+  const first = (): Promise<IteratorResult<LockInfo>> => {
+    tries += 1;
+    if (tries > 1) steps = begin();
+    return steps.next();
+  };
   try {
-    for (;;) {
-      const step = await caller.call("listing", undefined, stepMs, () => steps.next());
+    for (let isFirst = true; ; isFirst = false) {
+      const step = isFirst
+        ? await caller.call("listing", undefined, stepMs, first, anyAnswer)
+        : await caller.call("listing", undefined, stepMs, () => steps.next());
       if (step.done === true) return;
       yield forPeople(step.value);
     }
@@ -53,4 +67,14 @@ export function readRevokeOptions(options: {
   if (fence !== undefined && typeof fence !== "bigint")
     throw new InvalidArgumentError("fence of revoke is a bigint");
   return { reason, force, ...(fence === undefined ? {} : { fence }) };
+}
+
+/** `info`: who holds the key instead. */
+export function otherFence(key: string, fence: bigint, info: LockInfo | null): StaleFenceError {
+  const seen = info?.holders[0]?.fence ?? 0n;
+  return new StaleFenceError(
+    `${showKey(key)} was not revoked: the holder with fence ${fence} is gone, ` +
+      `the key is now held with fence ${seen}`,
+    { key, fence, seen },
+  );
 }

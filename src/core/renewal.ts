@@ -2,7 +2,8 @@
 // decides that a lease is lost by time: an unknown answer changes nothing, the window keeps shrinking and decides alone.
 
 import { Alarm } from "./alarm.ts";
-import { type Caller, callTimeoutMs } from "./call.ts";
+import { anyAnswer, type Caller, callTimeoutMs } from "./call.ts";
+import { isDisconnected } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { LossReason, OpenStore, RenewAnswer } from "./store.ts";
 import type { Instant, System } from "./system.ts";
@@ -109,8 +110,12 @@ export class Renewal {
     for (const hold of batch) hold.renewing = true;
     try {
       const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
-      const answers = await this.#caller.call("renewal", key, timeoutMs, (io) =>
-        this.#store.renew(items, io),
+      const answers = await this.#caller.call(
+        "renewal",
+        key,
+        timeoutMs,
+        (io) => this.#store.renew(items, io).then(connected),
+        anyAnswer,
       );
       batch.forEach((hold, i) => this.#take(hold, answers[i] ?? { state: "unknown" }, sentAt, ttlMs));
       return answers;
@@ -141,6 +146,16 @@ export class Renewal {
     const inMs = Math.min(LONGEST_RETRY_MS, termMs * RETRY_SHARE) * (0.75 + this.#system.random() / 2);
     this.#alarm.set(hold, this.#system.monoMs() + inMs);
   }
+}
+
+/**
+ * Rejects where the connection of the only renewal was lost, so that the call is repeated. In a batch, the
+ * other renewals may have succeeded: their answers count, and the lost one is due again soon.
+ */
+function connected(answers: readonly RenewAnswer[]): readonly RenewAnswer[] {
+  const [only] = answers;
+  if (answers.length === 1 && only?.state === "unknown" && isDisconnected(only.cause)) throw only.cause;
+  return answers;
 }
 
 /** A grant that is shorter than its ttl is renewed to its full length, whatever its holder wishes, and then no more. */

@@ -13,8 +13,13 @@ export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hol
   const request = makeRequest(wish, deps.system.randomId(), 1, false);
   const sentAt = deps.holds.now();
   try {
-    const answer = await deps.caller.call("acquire", request.keys[0], callTimeoutMs(request.ttlMs), (io) =>
-      deps.store.attempt(request, io),
+    const answer = await deps.caller.call(
+      "acquire",
+      request.keys[0],
+      callTimeoutMs(request.ttlMs),
+      (io) => deps.store.attempt(request, io),
+      // After any other answer the first try may still be granted, and nobody would release that grant.
+      (said) => "granted" in said,
     );
     if ("busy" in answer) return answer;
     if ("conflict" in answer) throw limitConflict(answer.conflict, wish.shape);

@@ -1,6 +1,8 @@
 // THE contract between core and a store. Types only.
-// A store makes single attempts and tells the truth; core owns everything that has to do with time. A store therefore
-// never sets a timer, never retries on its own account and never guesses: what it does not know it throws.
+// A store makes single attempts and tells the truth; core owns everything that has to do with time. A store
+// therefore never sets a timer and never guesses: what it does not know it throws. It may reconnect within the
+// timeout of a call. It repeats nothing that may have been executed: it throws an error that says so
+// (`disconnected`), and core repeats the call where that is harmless.
 
 import type { System } from "./system.ts";
 

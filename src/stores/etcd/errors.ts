@@ -51,6 +51,8 @@ const KNOWN: readonly Known[] = [
 ];
 
 const NOT_FOUND = 5;
+/** Without words of etcd's own, gRPC says that the connection was dropped or did not come about. */
+const UNAVAILABLE = 14;
 /** The server has looked at the call and refused it: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE, UNAUTHENTICATED. */
 const REFUSED: ReadonlySet<number> = new Set([3, NOT_FOUND, 7, 8, 9, 11, 16]);
 
@@ -67,6 +69,12 @@ export function isFull(error: unknown): boolean {
   return /database space exceeded/.test(detailOf(error));
 }
 
+/** Whether the connection ended before the reply, or did not come about. */
+export function isDropped(error: unknown): boolean {
+  if ((error as { code?: unknown } | null)?.code !== UNAVAILABLE) return false;
+  return !KNOWN.some(({ pattern }) => pattern.test(detailOf(error)));
+}
+
 /** `doing` completes "etcd could not". */
 export function etcdError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
@@ -79,6 +87,7 @@ export function etcdError(error: unknown, doing: string, key?: string): LockErro
     key,
     cause: error,
     retryable: known?.retryable ?? true,
+    disconnected: isDropped(error),
   });
 }
 

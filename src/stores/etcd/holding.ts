@@ -5,7 +5,7 @@ import type { Io, Note, RenewAnswer, RenewItem, Request } from "../../core/store
 import type { Instant } from "../../core/system.ts";
 import type { Claim, Held } from "./claims.ts";
 import type { Deps } from "./deps.ts";
-import { isFull, leaseIsGone } from "./errors.ts";
+import { etcdError, isDropped, isFull, leaseIsGone } from "./errors.ts";
 import { type EtcdLease, secondsFor } from "./leases.ts";
 import { GivenUp } from "./member.ts";
 import { createdAt, keptNames, ownNames, rowsOf } from "./line.ts";
@@ -81,7 +81,7 @@ export class Holding {
     const told = (one: Renewing, work: Promise<readonly (Row | undefined)[]>): Promise<void> =>
       work.then(
         (rows) => void results.set(one.held.id, rows),
-        (error: unknown) => void results.set(one.held.id, error as Error),
+        (error: unknown) => void results.set(one.held.id, etcdError(error, "renew the lease")),
       );
     const changed = renewing.filter((one) => this.#changes(one));
     const same = renewing.filter((one) => !changed.includes(one));
@@ -244,7 +244,7 @@ export class Holding {
     let lostReply = false;
     const released = await bury().catch((error: unknown) => {
       // Lost with a leader or a member, and the caller still listens: to delete once more does no harm.
-      if (!(error instanceof GivenUp) || io.signal.aborted) throw error;
+      if (!(error instanceof GivenUp || isDropped(error)) || io.signal.aborted) throw error;
       lostReply = true;
       return bury();
     });

@@ -2,6 +2,7 @@
 // whether the same statement is worth another look; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { isConnectionLost } from "../shared/connection-lost.ts";
 import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
@@ -57,6 +58,9 @@ function isMisshapen(error: unknown): boolean {
   return MISSHAPEN.has(codeOf(error)) || (typeof state === "string" && DATA_STATE.test(state));
 }
 
+/** A read found that another server is the primary. Nothing was changed: the same step may be tried again. */
+export class PrimaryMovedError extends StoreUnavailableError {}
+
 export function codeOf(error: unknown): number {
   const code = (error as { errno?: unknown } | null)?.errno;
   return typeof code === "number" ? code : 0;
@@ -67,6 +71,12 @@ export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
   return code === DEADLOCK || LOCKED.includes(code);
 }
+
+/** Shutting down, killed, or said by a server that has just become a replica. */
+export const LEAVING: readonly number[] = [1053, 1152, 1184, 1927, 3169, 4031];
+/** Said by mysql2 and by client.ts. */
+const CONNECTION_LOST =
+  /^Connection lost|^the (connection failed|server ended the connection|connection was given up)/;
 
 /** Each part of the server has a number of its own for it; all say so in words. */
 const NO_ROOM = /No space left on device|\berror 28\b/;
@@ -85,6 +95,7 @@ export function mysqlError(error: unknown, doing: string, key?: string): LockErr
     key,
     cause: error,
     retryable: known?.retryable ?? true,
+    disconnected: LEAVING.includes(codeOf(error)) || isConnectionLost(error, CONNECTION_LOST),
   });
 }
 

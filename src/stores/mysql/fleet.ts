@@ -89,7 +89,7 @@ export class Fleet {
     try {
       const now = await readFacts(connection);
       if (now.server === facts.server && sameStart(now.startedUs, facts.startedUs)) return connection;
-      throw new StoreUnavailableError("the server was restarted or replaced: it is looked for again");
+      throw new StoreUnavailableError("the server was restarted or replaced since it was found");
     } catch (error) {
       connection.destroy();
       throw error;

@@ -57,7 +57,7 @@ export class Letters {
   }
 
   async #fetch(): Promise<void> {
-    const { dialect } = (await this.#pool.primary()).facts;
+    const { dialect } = (await this.#pool.primary(NEVER)).facts;
     const fetching = dialect === "mariadb" ? sql["fetch"] : sql["letters"];
     const { rows } = await this.#pool.run(fetching, [this.#proc], NEVER);
     for (const row of rows) this.#hear(textOf(row["words"]));

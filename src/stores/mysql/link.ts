@@ -3,23 +3,26 @@
 
 import { setMaxListeners } from "node:events";
 import type { Io } from "../../core/store.ts";
-import { isPassing } from "./errors.ts";
+import { type CallContext, retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { isPassing, mysqlError } from "./errors.ts";
 import type { Answer, SqlConnection, Value } from "./port.ts";
 
 /** How often a statement that met a deadlock or a lock-wait timeout is sent again within one call. */
 const LOOKS = 5;
 
-/** The part of a call's surroundings that a statement needs. */
-export type Patience = Pick<Io, "signal" | "sleep">;
+/** The part of a call's context that a statement needs. */
+export type Patience = Pick<Io, "signal" | "sleep"> & CallContext;
 
 export class Link {
   readonly #connect: () => Promise<SqlConnection>;
+  readonly #nowMs: () => number;
   #connection: Promise<SqlConnection> | null = null;
   #closed = false;
 
   /** `connect` makes a connection that is ready for use; `first` is one that is there already. */
-  constructor(connect: () => Promise<SqlConnection>, first?: SqlConnection) {
+  constructor(connect: () => Promise<SqlConnection>, nowMs: () => number, first?: SqlConnection) {
     this.#connect = connect;
+    this.#nowMs = nowMs;
     if (first !== undefined) this.#connection = Promise.resolve(first);
   }
 
@@ -45,12 +48,16 @@ export class Link {
     last(this).then(end, end);
   }
 
+  readonly #rule = {
+    isUnsent: (error: unknown): boolean => !this.#closed && mysqlError(error, "be reached").retryable,
+  };
+
   async #once<T>(work: (connection: SqlConnection) => Promise<T>, io: Patience): Promise<T> {
     const giveUp = (): void => this.#drop();
     setMaxListeners(0, io.signal);
     io.signal.addEventListener("abort", giveUp);
     try {
-      return await work(await this.#ready());
+      return await work(await retryWhileUnsent(io, this.#nowMs, () => this.#ready(), this.#rule));
     } finally {
       io.signal.removeEventListener("abort", giveUp);
     }

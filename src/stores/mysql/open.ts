@@ -38,7 +38,7 @@ export async function openRows(login: Login, env: StoreEnv): Promise<OpenStore> 
     await ensureSchema(connection, rowSchema);
     const plain = (): Promise<SqlConnection> => openPlain(port, host);
     const remakeTables = (): Promise<void> => remakeRows(plain);
-    const link = new Link(plain, connection);
+    const link = new Link(plain, () => env.system.monoMs(), connection);
     return new RowOpenStore({ link, facts, port, connect, remakeTables }, env);
   } catch (error) {
     connection?.destroy();
@@ -67,7 +67,7 @@ export async function openTable(login: Login, { maxTtlMs }: TableWish, env: Stor
   const several = port.hosts.length > 1;
   const pool = new Pool(new Fleet(port, maxTtlMs + HOLD_EXTRA_MS), env.system);
   try {
-    await pool.primary();
+    await pool.primary({ signal: new AbortController().signal });
     const { namespace, system } = env;
     const table = new MysqlTable(pool, { namespace, system, several });
     const guarantees = several ? mysqlSeveralGuarantees : mysqlGuarantees;

@@ -1,11 +1,13 @@
-// A few connections to the present primary. Whatever fails for a reason that another server might not have makes the next call
-// look for the primary again. A statement that nobody waits for any more is left to end by itself, and its connection is used
-// again then: a server that is merely slow must not have to make new connections as well.
+// A few connections to the present primary. An error that another server might not have makes the pool look
+// for the primary again; until the pool has a connection, a call retries within its own timeout. A statement
+// whose caller has given up is left to end by itself, and its connection is used again then: a server that is
+// merely slow must not have to make new connections as well.
 
 import { setMaxListeners } from "node:events";
 import type { System } from "../../core/system.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import type { Patience } from "../shared/table.ts";
-import { codeOf, NO_SUCH_TABLE, READ_ONLY } from "./errors.ts";
+import { codeOf, LEAVING, mysqlError, NO_SUCH_TABLE, READ_ONLY } from "./errors.ts";
 import type { Fleet, Primary } from "./fleet.ts";
 import type { Answer, SqlConnection, Value } from "./port.ts";
 
@@ -18,8 +20,6 @@ const LATE_MS = 2_000;
  * that is slower than that would be left again and again, and each time be asked for new connections as well.
  */
 const SILENT_MS = 1_000;
-/** Shutting down, killed, or said by a server that has just become a replica. */
-const LEAVING = [1053, 1152, 1184, 1927, 3169, 4031];
 
 export class Pool {
   readonly #fleet: Fleet;
@@ -44,23 +44,9 @@ export class Pool {
     this.#system = system;
   }
 
-  primary(): Promise<Primary> {
-    if (this.#closed) return Promise.reject(new Error("the pool is closed"));
-    if (this.#primary !== null) return this.#primary;
-    const round = this.#round;
-    const finding = this.#fleet.find(this.#incomplete).then(({ primary, connection }) => {
-      this.#incomplete = false;
-      this.#rounds.set(connection, round);
-      this.#open += 1;
-      this.#heardMs = this.#system.monoMs();
-      this.#give(connection);
-      return primary;
-    });
-    this.#primary = finding;
-    finding.catch(() => {
-      if (this.#primary === finding) this.#primary = null;
-    });
-    return finding;
+  /** Retries within the timeout of the call. */
+  primary(patience: Patience): Promise<Primary> {
+    return this.#retry(patience, () => this.#find());
   }
 
   /** One statement that is a transaction of its own. */
@@ -72,7 +58,7 @@ export class Pool {
   async use<T>(work: (connection: SqlConnection) => Promise<T>, patience: Patience): Promise<T> {
     // A step that looks again, and a renewal of many leases, are many statements under one signal.
     setMaxListeners(0, patience.signal);
-    const connection = await this.#take(patience);
+    const connection = await this.#retry(patience, () => this.#take(patience));
     if (patience.signal.aborted) {
       this.#give(connection);
       throw new Error("nobody waits for it any more");
@@ -107,7 +93,7 @@ export class Pool {
 
   /** A connection outside of the pool, which its caller ends. */
   async connect(): Promise<SqlConnection> {
-    return this.#fleet.connect(await this.primary());
+    return this.#fleet.connect(await this.#find());
   }
 
   /** The primary is looked for again at the next call. */
@@ -132,8 +118,33 @@ export class Pool {
     this.#fleet.close();
   }
 
+  #find(): Promise<Primary> {
+    if (this.#closed) return Promise.reject(new Error("the pool is closed"));
+    if (this.#primary !== null) return this.#primary;
+    const round = this.#round;
+    const finding = this.#fleet.find(this.#incomplete).then(({ primary, connection }) => {
+      this.#incomplete = false;
+      this.#rounds.set(connection, round);
+      this.#open += 1;
+      this.#heardMs = this.#system.monoMs();
+      this.#give(connection);
+      return primary;
+    });
+    this.#primary = finding;
+    finding.catch(() => {
+      if (this.#primary === finding) this.#primary = null;
+    });
+    return finding;
+  }
+
+  /** For what comes before a statement: nothing has been sent, whatever the error. */
+  #retry<T>(patience: Patience, connect: () => Promise<T>): Promise<T> {
+    const isUnsent = (error: unknown): boolean => !this.#closed && mysqlError(error, "be reached").retryable;
+    return retryWhileUnsent(patience, () => this.#system.monoMs(), connect, { isUnsent });
+  }
+
   async #take(patience: Patience): Promise<SqlConnection> {
-    await this.primary();
+    await this.#find();
     for (;;) {
       if (this.#closed) throw new Error("the pool is closed");
       const connection = this.#idle.pop();

@@ -3,7 +3,8 @@
 
 import type { System } from "../../core/system.ts";
 import { sessionOf } from "./bell.ts";
-import { codeOf } from "./errors.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { codeOf, mysqlError } from "./errors.ts";
 import type { Link, Patience } from "./link.ts";
 import type { SqlConnection } from "./port.ts";
 import { type Dialect, RowSession } from "./row-session.ts";
@@ -29,7 +30,8 @@ export class RowSessions {
     this.#system = system;
   }
 
-  async take(waitSeconds: number): Promise<RowSession> {
+  /** A new session is connected within the timeout of the call. */
+  async take(waitSeconds: number, io: Patience): Promise<RowSession> {
     for (let session = this.#idle.pop(); session !== undefined; session = this.#idle.pop()) {
       if (!session.fresh(this.#system.monoMs())) {
         session.destroy();
@@ -39,7 +41,12 @@ export class RowSessions {
       return session;
     }
     const token = this.#system.randomId().slice(0, TOKEN_LENGTH);
-    const connection = await this.#connect();
+    const connection = await retryWhileUnsent(
+      io,
+      () => this.#system.monoMs(),
+      () => this.#connect(),
+      { isUnsent: (error) => !this.#closed && mysqlError(error, "be reached").retryable },
+    );
     try {
       return await RowSession.begin(connection, token, this.#dialect, waitSeconds, this.#system.monoMs());
     } catch (error) {

@@ -71,7 +71,7 @@ export class RowTurns {
   async begin(turn: RowTurn, io: Io): Promise<void> {
     const { request } = turn;
     await this.#settleDoubt(request.id, io);
-    const session = await this.sessions.take(idleSeconds(request));
+    const session = await this.sessions.take(idleSeconds(request), io);
     if (turn.state !== "new") return this.sessions.giveBack(session, "ROLLBACK");
     turn.session = session;
     const [key] = request.keys as readonly [string];

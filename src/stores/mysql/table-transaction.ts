@@ -55,7 +55,7 @@ export class TableTransaction implements TransactionDesk {
       throw new UnsupportedError(
         "inside a transaction table mode takes exclusive locks only; row mode takes both",
       );
-    const { dialect } = (await this.#deps.pool.primary()).facts;
+    const { dialect } = (await this.#deps.pool.primary(io)).facts;
     await this.#tx.begin(dialect, (statement) => this.#deps.pool.run(statement, [], io));
     return this.#tx.attempt(() => this.#take(keys, label, io));
   }
@@ -97,7 +97,7 @@ export class TableTransaction implements TransactionDesk {
   /** Another transaction may have the row: asked without waiting for it. Readers of the lock do not disturb each other. */
   async #unlocked(key: string, io: Io): Promise<boolean> {
     const { pool } = this.#deps;
-    const { dialect } = (await pool.primary()).facts;
+    const { dialect } = (await pool.primary(io)).facts;
     const { digest } = this.#deps.name(key);
     const statement = `${sql["tx-version"]} ${sharing(dialect)} SKIP LOCKED`;
     if ((await pool.run(statement, [digest], io)).met === 1) return true;

@@ -2,7 +2,6 @@
 // only a change of several rows is several statements, on a connection that is thrown away if it does not end well.
 // Every statement that changes a row also asks whether its server is still the primary.
 
-import { StoreUnavailableError } from "../../core/errors.ts";
 import type { Finding, TransactionDesk } from "../../core/store.ts";
 import type {
   Change,
@@ -18,8 +17,8 @@ import type {
   Table,
 } from "../shared/table.ts";
 import type { System } from "../../core/system.ts";
-import { tableFindings } from "./check.ts";
-import { isPassing, mysqlError } from "./errors.ts";
+import { readFacts, tableFindings } from "./check.ts";
+import { isPassing, mysqlError, PrimaryMovedError } from "./errors.ts";
 import { Letters } from "./letters.ts";
 import type { Pool } from "./pool.ts";
 import { type Answer, type Row, type SqlConnection, textOf, type Value } from "./port.ts";
@@ -79,7 +78,7 @@ export class MysqlTable implements Table {
   }
 
   async swap(changes: readonly Change[], pushes: readonly Push[], patience: Patience): Promise<boolean> {
-    const { server } = (await this.#pool.primary()).facts;
+    const { server } = (await this.#pool.primary(patience)).facts;
     const [first] = changes as readonly [Change];
     const swapped =
       changes.length > 1
@@ -100,7 +99,7 @@ export class MysqlTable implements Table {
   async grab(grab: Grab, patience: Patience): Promise<number | null> {
     const { name, id, proc, turn, label, actor, room, lastsMs } = grab;
     const { host, process } = whoIs(proc);
-    const { server } = (await this.#pool.primary()).facts;
+    const { server } = (await this.#pool.primary(patience)).facts;
     const who = [id, proc, label, host, process, actor];
     const rule = [name.digest, `${pathOf(proc)}[0]`, turn, server];
     const answer = await this.#run("grab", [...who, room, toUs(lastsMs), ...rule], patience);
@@ -110,14 +109,14 @@ export class MysqlTable implements Table {
   }
 
   async drop({ name, id, proc, open, used }: Drop, patience: Patience): Promise<boolean> {
-    const { server } = (await this.#pool.primary()).facts;
+    const { server } = (await this.#pool.primary(patience)).facts;
     const path = pathOf(proc);
     const values = [used, path, open, `${path}[0]`, name.digest, id, server];
     return (await this.#run("drop", values, patience)).met === 1;
   }
 
   async extend(items: readonly Extension[], patience: Patience): Promise<readonly boolean[]> {
-    const { server } = (await this.#pool.primary()).facts;
+    const { server } = (await this.#pool.primary(patience)).facts;
     return Promise.all(
       items.map(async ({ name, id, lastsMs, used, label }) => {
         const values = [used, label, toUs(lastsMs), name.digest, id, server];
@@ -156,8 +155,8 @@ export class MysqlTable implements Table {
     return this.#letters.listen(proc, hear);
   }
 
-  async check(_patience: Patience): Promise<readonly Finding[]> {
-    const { facts } = await this.#pool.primary();
+  async check(patience: Patience): Promise<readonly Finding[]> {
+    const facts = await this.#pool.use(readFacts, patience);
     return tableFindings(facts, { several: this.#several, heard: this.#letters.heard });
   }
 
@@ -170,7 +169,7 @@ export class MysqlTable implements Table {
   }
 
   undone(error: unknown): boolean {
-    return isPassing(error);
+    return isPassing(error) || error instanceof PrimaryMovedError;
   }
 
   close(): Promise<void> {
@@ -216,12 +215,12 @@ export class MysqlTable implements Table {
     }
   }
 
-  /** Another server has taken over: the next call goes there. */
-  async #checkPrimary(present: string, _patience: Patience): Promise<void> {
-    const { facts } = await this.#pool.primary();
+  /** Another server has taken over: the next read goes there. */
+  async #checkPrimary(present: string, patience: Patience): Promise<void> {
+    const { facts } = await this.#pool.primary(patience);
     if (present === facts.server) return;
     this.#pool.forget();
-    throw new StoreUnavailableError(`${present} is the primary now: it is asked next`);
+    throw new PrimaryMovedError(`the primary is now ${present}`);
   }
 
   /** Tells the other servers' clients that this primary works; not waited for. */
@@ -230,8 +229,9 @@ export class MysqlTable implements Table {
     if (nowMs - this.#seenMs < SEEN_EVERY_MS) return;
     this.#seenMs = nowMs;
     const telling = async (): Promise<void> => {
-      const { server } = (await this.#pool.primary()).facts;
-      await this.#pool.run(sql["seen"], [server], { signal: new AbortController().signal });
+      const alone = { signal: new AbortController().signal };
+      const { server } = (await this.#pool.primary(alone)).facts;
+      await this.#pool.run(sql["seen"], [server], alone);
     };
     telling().catch(() => {});
   }

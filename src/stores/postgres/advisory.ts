@@ -59,8 +59,8 @@ export class AdvisoryDesk implements SessionDesk<Session> {
     this.#cleaner = new TableCleaner({ raiseFloor, clean }, env.system);
   }
 
-  open(): Promise<Session> {
-    return this.#sessions.take();
+  open(patience: Patience): Promise<Session> {
+    return this.#sessions.take(patience);
   }
 
   giveBack(session: Session): void {

@@ -1,9 +1,9 @@
 // How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { isConnectionLost } from "../shared/connection-lost.ts";
 import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
-import { isServerError } from "./port.ts";
 
 interface Known {
   readonly code: RegExp;
@@ -12,12 +12,17 @@ interface Known {
   readonly retryable?: boolean;
 }
 
+/** Shutting down: admin_shutdown, crash_shutdown, cannot_connect_now. */
+const LEAVING = /^57P0[1-3]$/;
+/** Said by pg. */
+const CONNECTION_LOST = /^Connection terminated|^Client has encountered a connection error/;
+
 const KNOWN: readonly Known[] = [
   {
     code: /^25006$/,
     say: "it takes no writes: it is a standby, or default_transaction_read_only is on. Connect to the primary, or wait for the failover to end",
   },
-  { code: /^57P0[1-3]$/, say: "it is starting up or shutting down" },
+  { code: LEAVING, say: "it is starting up or shutting down" },
   { code: /^53300$/, say: "it has no connection to spare (max_connections)" },
   { code: /^53100$/, say: "its disk is full: free some space, and start it again should it have ended" },
   { code: /^53(200|400)$/, say: "its memory or a configured limit is exhausted" },
@@ -29,6 +34,16 @@ const KNOWN: readonly Known[] = [
   { code: /^28/, say: "the user name or the password is missing or wrong", retryable: false },
   { code: /^3D000$/, say: "there is no such database", retryable: false },
 ];
+
+/** Errors that the server itself has sent have a severity. */
+export function isServerError(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && typeof (error as { severity?: unknown }).severity === "string";
+}
+
+/** After any other error of the server the connection is as it was. */
+export function endsConnection(error: unknown): boolean {
+  return !isServerError(error) || (error as { severity?: unknown }).severity === "FATAL";
+}
 
 /** `doing` completes "PostgreSQL could not". */
 export function postgresError(
@@ -61,7 +76,15 @@ export function postgresError(
     key,
     cause: error,
     retryable: known?.retryable ?? true,
+    disconnected: LEAVING.test(code) || isConnectionLost(error, CONNECTION_LOST),
   });
+}
+
+/**
+ * Whether no later attempt to connect can succeed: wrong password, no such database, untrusted certificate.
+ */
+export function isPermanent(error: unknown): boolean {
+  return !postgresError(error, "be reached", undefined, "").retryable;
 }
 
 /** The server has rolled the statement back: a deadlock's victim, a lost race under a strict isolation level, a lock not had in time. */

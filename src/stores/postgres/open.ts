@@ -27,7 +27,7 @@ export function openStore(pool: PgPool, own: boolean, place: Place, env: StoreEn
 async function openAdvisory(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
   const all = sqlFor(place.table);
   const sql = { ...all, settings: all.session_settings, schema: all.session_schema };
-  const port = new PgPort(pool, own);
+  const port = new PgPort(pool, own, () => env.system.monoMs());
   try {
     const path = await pathOf(port);
     refusePooler(path, env.allow);
@@ -44,7 +44,7 @@ async function openAdvisory(pool: PgPool, own: boolean, place: Place, env: Store
 
 async function openTable(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
   const sql = sqlFor(place.table);
-  const port = new PgPort(pool, own);
+  const port = new PgPort(pool, own, () => env.system.monoMs());
   try {
     const settings = await prepare(port, sql);
     port.remakeBy(() => createTables(port, sql));

@@ -1,9 +1,13 @@
-// The slice of `pg` that the store needs. A pool that was given is never changed and never closed; connections that are kept
-// for long (listening, session locks) are opened beside it. Nothing is retried and no setting is left on a connection of the
-// pool, so that it works behind a transaction pooler; statements are prepared only where none stands between (prepared.ts).
+// The slice of `pg` that the store needs. A pool that was given is never changed and never closed;
+// connections that are kept for long (listening, session locks) are opened beside it. Only connecting is
+// retried, within the timeout of the call. No setting is left on a connection of the pool, so that the store
+// works behind a transaction pooler; statements are prepared only where no pooler stands between
+// (prepared.ts).
 
 import { StoreUnavailableError } from "../../core/errors.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import type { Patience } from "../shared/table.ts";
+import { isPermanent, isServerError } from "./errors.ts";
 import { Prepared } from "./prepared.ts";
 
 export type Row = Readonly<Record<string, string | null>>;
@@ -59,15 +63,17 @@ export function isPool(pool: unknown): pool is PgPool {
 export class PgPort {
   readonly #pool: PgPool;
   readonly #own: boolean;
+  readonly #nowMs: () => number;
   readonly #prepared = new Prepared();
   /** Makes the tables that a statement missed. */
   #make: (() => Promise<void>) | null = null;
   #making: Promise<void> | null = null;
   #ending: Promise<void> | null = null;
 
-  constructor(pool: PgPool, own: boolean) {
+  constructor(pool: PgPool, own: boolean, nowMs: () => number) {
     this.#pool = pool;
     this.#own = own;
+    this.#nowMs = nowMs;
     // An idle connection that breaks is replaced by the pool; somebody has to be told nevertheless.
     if (own) pool.on("error", QUIET);
   }
@@ -99,7 +105,7 @@ export class PgPort {
 
   /** A connection whose answer nobody waits for any more is not used again. */
   async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
-    const client = await this.#checkOut(patience.signal);
+    const client = await this.#retry(patience, () => this.#checkOut(patience.signal));
     let broken = true;
     const giveUp = (): void => {
       patience.signal.removeEventListener("abort", giveUp);
@@ -123,7 +129,23 @@ export class PgPort {
   }
 
   /** A connection of our own, beside the pool. It keeps no process alive. */
-  async connect(settings: object = {}): Promise<OwnClient> {
+  connect(settings: object = {}, patience: Patience = forEver()): Promise<OwnClient> {
+    return this.#retry(patience, () => this.#connect(settings));
+  }
+
+  close(): Promise<void> {
+    if (!this.#own) return Promise.resolve();
+    this.#ending ??= this.#pool.end();
+    return this.#ending;
+  }
+
+  /** For what comes before a statement: nothing has been sent, whatever the error. */
+  #retry<T>(patience: Patience, connect: () => Promise<T>): Promise<T> {
+    const isUnsent = (error: unknown): boolean => this.#ending === null && !isPermanent(error);
+    return retryWhileUnsent(patience, this.#nowMs, connect, { isUnsent });
+  }
+
+  async #connect(settings: object): Promise<OwnClient> {
     const options = {
       connectionTimeoutMillis: CONNECT_MS,
       keepAlive: true,
@@ -142,12 +164,6 @@ export class PgPort {
     }
   }
 
-  close(): Promise<void> {
-    if (!this.#own) return Promise.resolve();
-    this.#ending ??= this.#pool.end();
-    return this.#ending;
-  }
-
   #checkOut(signal: AbortSignal): Promise<PooledClient> {
     if (signal.aborted) return Promise.reject(noConnection());
     return new Promise((resolve, reject) => {
@@ -164,11 +180,6 @@ export class PgPort {
       });
     });
   }
-}
-
-/** Errors that the server itself has sent have a severity. */
-export function isServerError(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && typeof (error as { severity?: unknown }).severity === "string";
 }
 
 /** Closes a connection at once, whatever it is doing. */

@@ -5,6 +5,7 @@ import { StoreUnavailableError } from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
 import type { LockSession } from "../shared/session-desk.ts";
 import type { Patience } from "../shared/table.ts";
+import { endsConnection } from "./errors.ts";
 import { destroy, type OwnClient, type PgPort, type Row } from "./port.ts";
 import { Prepared } from "./prepared.ts";
 import type { Sql } from "./sql.ts";
@@ -46,8 +47,9 @@ export class Session implements LockSession {
     name: string,
     listen: string,
     hear: (words: string) => void,
+    patience: Patience,
   ): Promise<Session> {
-    const client = await port.connect({ application_name: name });
+    const client = await port.connect({ application_name: name }, patience);
     try {
       client.on("notification", ((notice: { readonly payload?: string }) => hear(notice.payload ?? "")) as (
         ...args: readonly never[]
@@ -84,7 +86,13 @@ export class Session implements LockSession {
       this.#prepared
         .query(this.#client, text, values)
         .finally(() => signal.removeEventListener("abort", giveUp))
-        .then(({ rows }) => resolve(rows), reject);
+        .then(
+          ({ rows }) => resolve(rows),
+          (error: unknown) => {
+            if (endsConnection(error)) this.kill();
+            reject(error);
+          },
+        );
     });
   }
 
@@ -119,11 +127,11 @@ export class Sessions {
   }
 
   /** One that holds nothing: from those that are idle, or a new one. */
-  async take(): Promise<Session> {
+  async take(patience: Patience): Promise<Session> {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop())
       if (!idle.dead) return idle;
     const name = `holdfast ${this.#system.randomId().slice(0, NAME_LENGTH)}`;
-    const session = await Session.open(this.#port, name, this.#channel, this.#hear);
+    const session = await Session.open(this.#port, name, this.#channel, this.#hear, patience);
     if (this.#closed) session.kill();
     this.#all.add(session);
     return session;

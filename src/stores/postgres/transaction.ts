@@ -4,7 +4,8 @@
 
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";
-import { isServerError, type PgClient, type Row } from "./port.ts";
+import { isServerError } from "./errors.ts";
+import type { PgClient, Row } from "./port.ts";
 
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 type Wish = Parameters<TransactionDesk["attempt"]>[0];

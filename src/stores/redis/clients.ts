@@ -29,14 +29,14 @@ export function connectWith(client: unknown, around: Surroundings): RedisPort | 
   if (isIoredisCluster(given)) return ioredisClusterPort(given, around);
   if (isNodeRedisCluster(given)) return nodeRedisClusterPort(given, around);
   if (isNodeRedisSentinel(given)) return new NodeRedisSentinelPort(given);
-  return portOf(client);
+  return portOf(client, around.nowMs);
 }
 
 /** A client of one node, or of ioredis with sentinels, which has the same shape. */
-export function portOf(client: unknown): RedisPort {
+export function portOf(client: unknown, nowMs: () => number): RedisPort {
   if (typeof client === "object" && client !== null) {
-    if (isIoredis(client)) return new IoredisPort(client, false);
-    if (isNodeRedis(client)) return new NodeRedisPort(client, false);
+    if (isIoredis(client)) return new IoredisPort(client, nowMs);
+    if (isNodeRedis(client)) return new NodeRedisPort(client, nowMs);
   }
   throw new InvalidArgumentError(
     "redis({ client }) takes a client of node-redis (4 to 6) or of ioredis (5 or 6): of one node, of sentinels or of a Cluster",
@@ -44,7 +44,7 @@ export function portOf(client: unknown): RedisPort {
 }
 
 export async function connectTo(url: string, by: By, around: Surroundings): Promise<RedisPort> {
-  if (topologyOfUrl(url) === "node") return connectToNode(url, by);
+  if (topologyOfUrl(url) === "node") return connectToNode(url, by, around.nowMs);
   return connectToNodes(url, await loaded(by.driver), by.tls ?? {}, around);
 }
 
@@ -55,11 +55,15 @@ export interface By {
 }
 
 /** One node, and nobody else. */
-export async function connectToNode(url: string, { driver, tls = {} }: By): Promise<RedisPort> {
+export async function connectToNode(
+  url: string,
+  { driver, tls = {} }: By,
+  nowMs: () => number,
+): Promise<RedisPort> {
   const by = await loaded(driver);
   return by.driver === "redis"
-    ? NodeRedisPort.connect(by.module, url, tls)
-    : IoredisPort.connect(by.module, url, tls);
+    ? NodeRedisPort.connect(by.module, url, tls, nowMs)
+    : IoredisPort.connect(by.module, url, tls, nowMs);
 }
 
 /** Sentinel and Cluster are followed by code of our own over either package, so that both behave alike. */

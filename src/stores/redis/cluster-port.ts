@@ -7,8 +7,9 @@
 // A subscription is held at one node: a Cluster carries what is published to all of its nodes.
 
 import { UnsupportedError } from "../../core/errors.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { Ear } from "./ear.ts";
-import { Lane, lookingAgain, NotSentError, type Surroundings, within } from "./lane.ts";
+import { Lane, notExecuted, NotSentError, type Surroundings, within } from "./lane.ts";
 import { type Address, addressOf, type Link, nameOf, sessionBy, type Switchboard } from "./link.ts";
 import {
   listOf,
@@ -76,11 +77,11 @@ export class ClusterPort implements RedisPort {
   async send(words: readonly string[], patience: Patience, key?: string): Promise<Reply> {
     for (const ear of this.#ears.keys()) ear.mend();
     const slot = key === undefined ? null : this.slotOf(key);
-    return lookingAgain(
+    return retryWhileUnsent(
       patience,
       () => this.#around.nowMs(),
       () => this.#sendOnce(words, patience, slot),
-      () => this.#look(patience).catch(QUIET),
+      { isUnsent: notExecuted, beforePause: () => this.#look(patience).catch(QUIET) },
     );
   }
 

@@ -2,6 +2,7 @@
 
 import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import { isConnectionLost } from "../shared/connection-lost.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
@@ -50,6 +51,10 @@ const KNOWN: readonly Known[] = [
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
 ];
 
+/** Said by node-redis, by ioredis and by link.ts. */
+const CONNECTION_LOST =
+  /^(Socket closed unexpectedly|Disconnects client|Connection is closed|the server hung up)/;
+
 /** `doing` completes "Redis could not". */
 export function redisError(error: unknown, doing: string, key?: string): LockError {
   withoutArguments(error);
@@ -75,6 +80,7 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
     key,
     cause: error,
     retryable: known?.retryable ?? true,
+    disconnected: isConnectionLost(error, CONNECTION_LOST),
   });
 }
 

@@ -3,6 +3,8 @@
 
 import type { ConnectionOptions } from "node:tls";
 import { StoreUnavailableError } from "../../core/errors.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { NotSentError } from "./lane.ts";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
@@ -25,10 +27,10 @@ export type IoredisClass = {
   new (options: object): IoredisClient;
 };
 
-const LONGEST_RETRY_MS = 1_000;
+/** Shorter than a call retries, so that the client reconnects within a call once the server is back. */
+const LONGEST_RETRY_MS = 500;
 const FIRST_RETRY_MS = 20;
 const CONNECT_MS = 2_000;
-const QUIET = (): void => {};
 
 export function isIoredis(client: object): client is IoredisClient {
   const { status, call, duplicate, options } = client as Partial<IoredisClient>;
@@ -39,19 +41,28 @@ export function isIoredis(client: object): client is IoredisClient {
 export class IoredisPort implements RedisPort {
   readonly keyPrefix: string;
   readonly #client: IoredisClient;
-  readonly #own: boolean;
+  readonly #nowMs: () => number;
+  /** Of a client of our own. */
+  readonly #reconnection: Reconnection | null;
   readonly #listeners = new Set<IoredisClient>();
-  /** One for all commands that wait for the connection. */
-  #ready: Promise<void> | null = null;
+  /** Commands of a client of our own that have no reply yet. */
+  readonly #unanswered = new Set<(error: Error) => void>();
 
-  constructor(client: IoredisClient, own: boolean) {
+  constructor(client: IoredisClient, nowMs: () => number, reconnection: Reconnection | null = null) {
     this.#client = client;
-    this.#own = own;
+    this.#nowMs = nowMs;
+    this.#reconnection = reconnection;
+    if (reconnection !== null) client.on("close", () => this.#rejectUnanswered());
     this.keyPrefix = client.options.keyPrefix ?? "";
   }
 
   /** A client of our own. */
-  static async connect(Redis: IoredisClass, url: string, tls: ConnectionOptions): Promise<IoredisPort> {
+  static async connect(
+    Redis: IoredisClass,
+    url: string,
+    tls: ConnectionOptions,
+    nowMs: () => number,
+  ): Promise<IoredisPort> {
     const again = new Reconnection();
     const client = new Redis(url, {
       ...again.options,
@@ -60,13 +71,19 @@ export class IoredisPort implements RedisPort {
       autoResendUnfulfilledCommands: false,
     });
     await again.connect(client);
-    return new IoredisPort(client, true);
+    return new IoredisPort(client, nowMs, again);
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    const [command, ...args] = words as readonly [string, ...string[]];
-    const ask = (): Promise<Reply> => this.#client.call(command, ...args) as Promise<Reply>;
-    return this.#client.status === "ready" ? ask() : this.#whenReady(patience).then(ask);
+    if (this.#client.status === "ready") return this.#sendNow(words);
+    // While a store is opened there is no timeout to retry within: the client's own queue waits for a
+    // connection.
+    if (patience.timeoutMs === undefined) return this.#sendNow(words);
+    return retryWhileUnsent(patience, this.#nowMs, () => this.#sendWhenReady(words), { isUnsent });
+  }
+
+  get failure(): Error | null {
+    return this.#client.status === "ready" ? null : (this.#reconnection?.failure ?? null);
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
@@ -106,49 +123,41 @@ export class IoredisPort implements RedisPort {
   close(): Promise<void> {
     for (const listener of this.#listeners) listener.disconnect();
     this.#listeners.clear();
-    if (this.#own) this.#client.disconnect();
+    if (this.#reconnection !== null) this.#client.disconnect();
     return Promise.resolve();
   }
 
-  /** Rejects when the caller has stopped listening: what has not been sent by then never is. */
-  #whenReady({ signal }: Patience): Promise<void> {
-    // A client that connects on its first command has to be given one.
-    if (this.#client.status === "wait") return Promise.resolve();
-    if (this.#client.status === "end")
-      return Promise.reject(new StoreUnavailableError("the ioredis client is closed", { retryable: false }));
-    this.#ready ??= this.#becomesReady();
-    const ready = this.#ready;
+  #sendNow(words: readonly string[]): Promise<Reply> {
+    const [command, ...args] = words as readonly [string, ...string[]];
+    const sent = this.#client.call(command, ...args) as Promise<Reply>;
+    // A client that was given sends its commands again after a reconnect.
+    return this.#reconnection === null ? sent : this.#untilClosed(sent);
+  }
+
+  /** ioredis drops the commands that had no reply when their connection closed, and settles none of them. */
+  #untilClosed(sent: Promise<Reply>): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      const giveUp = (): void => reject(new StoreUnavailableError("there is no connection to Redis"));
-      if (signal.aborted) giveUp();
-      else signal.addEventListener("abort", giveUp, { once: true });
-      ready
-        .then(resolve, reject)
-        .finally(() => signal.removeEventListener("abort", giveUp))
-        .catch(QUIET);
+      this.#unanswered.add(reject);
+      sent.then(resolve, reject).finally(() => this.#unanswered.delete(reject));
     });
   }
 
-  #becomesReady(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (): void => {
-        this.#ready = null;
-        this.#client.off("ready", onReady);
-        this.#client.off("end", onEnd);
-      };
-      const onReady = (): void => {
-        settle();
-        resolve();
-      };
-      const onEnd = (): void => {
-        settle();
-        reject(new StoreUnavailableError("the ioredis client is closed"));
-      };
-      this.#client.on("ready", onReady);
-      this.#client.on("end", onEnd);
-    });
+  #rejectUnanswered(): void {
+    for (const reject of this.#unanswered) reject(new Error("Connection is closed."));
+    this.#unanswered.clear();
+  }
+
+  async #sendWhenReady(words: readonly string[]): Promise<Reply> {
+    const { status } = this.#client;
+    if (status === "end")
+      throw new StoreUnavailableError("the ioredis client is closed", { retryable: false });
+    // A client that connects on its first command has to be given one.
+    if (status === "ready" || status === "wait") return this.#sendNow(words);
+    throw new NotSentError(this.failure ?? new Error("there is no connection to Redis"));
   }
 }
+
+const isUnsent = (error: unknown): boolean => error instanceof NotSentError;
 
 class IoredisSession implements Session {
   readonly #client: IoredisClient;
@@ -173,6 +182,8 @@ class IoredisSession implements Session {
 
 /** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
 class Reconnection {
+  /** Why the last try failed. */
+  failure: Error | null = null;
   #connected = false;
   readonly #again: boolean;
 
@@ -191,6 +202,7 @@ class Reconnection {
   async connect(client: IoredisClient): Promise<void> {
     let cause: unknown;
     client.on("error", (error: unknown) => {
+      this.failure = error instanceof Error ? error : new Error(String(error));
       if (!this.#connected) cause ??= error;
     });
     client.on("connect", () => client.stream?.unref?.());

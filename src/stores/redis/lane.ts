@@ -120,32 +120,7 @@ export interface Surroundings {
   /** Throws when the node that was connected to is none to lock on. */
   vet(node: Sender): Promise<void>;
   /** A clock that only runs forward. */
-  nowMs(): number;
-}
-
-/** Looks again so often while there is no primary. */
-const LOOK_AGAIN_MS = 50;
-/** Of the time that a call has; the rest is left for the answer, or for the error that says why there is none. */
-const LOOKING_SHARE = 0.7;
-
-/** Tries again within the patience of one call as long as nothing was executed. `look` finds out where to send to next. */
-export async function lookingAgain<T>(
-  patience: Patience,
-  nowMs: () => number,
-  run: () => Promise<T>,
-  look: (error: unknown) => Promise<void>,
-): Promise<T> {
-  const untilMs = nowMs() + (patience.timeoutMs ?? 0) * LOOKING_SHARE;
-  for (;;) {
-    try {
-      return await run();
-    } catch (error) {
-      if (!notExecuted(error)) throw error;
-      await look(error);
-      if (nowMs() >= untilMs || patience.sleep === undefined || patience.signal.aborted) throw error;
-    }
-    await patience.sleep(LOOK_AGAIN_MS);
-  }
+  readonly nowMs: () => number;
 }
 
 /** The most telling of several failures: what a node said rather than that one could not be reached. */

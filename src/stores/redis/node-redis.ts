@@ -1,7 +1,10 @@
-// node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape. One that was given
-// is never changed, connected or closed; for listening it is duplicated.
+// node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape.
+// One that was given is never changed, connected or closed; for listening it is duplicated. While the client
+// reconnects, a command waits here, within the timeout of its call.
 
 import type { ConnectionOptions } from "node:tls";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { NotSentError } from "./lane.ts";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
@@ -25,7 +28,8 @@ export interface NodeRedisModule {
   createClient(options: object): NodeRedisClient;
 }
 
-const LONGEST_RETRY_MS = 1_000;
+/** Shorter than a call retries, so that the client reconnects within a call once the server is back. */
+const LONGEST_RETRY_MS = 500;
 const FIRST_RETRY_MS = 20;
 const CONNECT_MS = 2_000;
 
@@ -40,23 +44,31 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
 export class NodeRedisPort implements RedisPort {
   readonly keyPrefix = "";
   readonly #client: NodeRedisClient;
-  readonly #own: boolean;
+  readonly #nowMs: () => number;
+  /** Of a client of our own. */
+  readonly #reconnection: Reconnection | null;
   readonly #listeners = new Set<NodeRedisClient>();
 
-  constructor(client: NodeRedisClient, own: boolean) {
+  constructor(client: NodeRedisClient, nowMs: () => number, reconnection: Reconnection | null = null) {
     this.#client = client;
-    this.#own = own;
+    this.#nowMs = nowMs;
+    this.#reconnection = reconnection;
   }
 
   /** A client of our own. */
-  static async connect(module: NodeRedisModule, url: string, tls: ConnectionOptions): Promise<NodeRedisPort> {
+  static async connect(
+    module: NodeRedisModule,
+    url: string,
+    tls: ConnectionOptions,
+    nowMs: () => number,
+  ): Promise<NodeRedisPort> {
     const again = new Reconnection();
     const client = module.createClient({
       url,
       socket: { ...tls, reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
       disableOfflineQueue: true,
     });
-    const port = new NodeRedisPort(client, true);
+    const port = new NodeRedisPort(client, nowMs, again);
     await again.connect(client).catch(async (error: unknown) => {
       await port.close();
       throw error;
@@ -65,12 +77,15 @@ export class NodeRedisPort implements RedisPort {
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    // A command that is written at once cannot be withdrawn, so the signal is made only where it would have to wait.
-    // The empty mapping takes the place of one that the client may have been set to. `signal` is of 4, `abortSignal` of later ones.
-    const options = this.#client.isReady
-      ? PLAIN
-      : { ...PLAIN, signal: patience.signal, abortSignal: patience.signal };
-    return this.#client.sendCommand(words, options) as Promise<Reply>;
+    if (this.#client.isReady) return this.#sendNow(words);
+    // While a store is opened there is no timeout to retry within: the client's own queue waits for a
+    // connection.
+    if (patience.timeoutMs === undefined) return this.#sendNow(words);
+    return retryWhileUnsent(patience, this.#nowMs, () => this.#sendWhenReady(words), { isUnsent });
+  }
+
+  get failure(): Error | null {
+    return this.#client.isReady ? null : (this.#reconnection?.failure ?? null);
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
@@ -113,9 +128,22 @@ export class NodeRedisPort implements RedisPort {
   async close(): Promise<void> {
     await Promise.all([...this.#listeners].map(endNodeRedis));
     this.#listeners.clear();
-    if (this.#own) await endNodeRedis(this.#client);
+    if (this.#reconnection !== null) await endNodeRedis(this.#client);
+  }
+
+  /** The empty mapping takes the place of one that the client may have been set to. */
+  #sendNow(words: readonly string[]): Promise<Reply> {
+    return this.#client.sendCommand(words, PLAIN) as Promise<Reply>;
+  }
+
+  /** A client that is closed, or was never connected, says so itself. */
+  async #sendWhenReady(words: readonly string[]): Promise<Reply> {
+    if (this.#client.isReady || !this.#client.isOpen) return this.#sendNow(words);
+    throw new NotSentError(this.failure ?? new Error("there is no connection to Redis"));
   }
 }
+
+const isUnsent = (error: unknown): boolean => error instanceof NotSentError;
 
 class NodeRedisSession implements Session {
   readonly #client: NodeRedisClient;
@@ -143,6 +171,8 @@ export const BYTES: object = { typeMapping: { [36]: Buffer }, returnBuffers: tru
 
 /** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
 class Reconnection {
+  /** Why the last try failed. */
+  failure: Error | null = null;
   #connected = false;
   readonly #again: boolean;
 
@@ -156,7 +186,8 @@ class Reconnection {
   async connect(client: NodeRedisClient): Promise<void> {
     const failures: Error[] = [];
     client.on("error", (error: unknown) => {
-      if (!this.#connected) failures.push(error instanceof Error ? error : new Error(String(error)));
+      this.failure = error instanceof Error ? error : new Error(String(error));
+      if (!this.#connected) failures.push(this.failure);
     });
     await client.connect();
     // It also resolves when the server hung up during the greeting, as one does that has too many clients, and then believes

@@ -5,10 +5,11 @@ import { batchesOf, slotIsMoving } from "./batches.ts";
 import { clockDifference } from "./clocks.ts";
 import { redisError } from "./errors.ts";
 import { redis, redisClusterGuarantees, redisGuarantees, redisSentinelGuarantees } from "./index.ts";
-import { lookingAgain, notExecuted, NotSentError, within } from "./lane.ts";
+import { notExecuted, NotSentError, within } from "./lane.ts";
 import { Names } from "./names.ts";
 import type { RedisNode } from "./port.ts";
 import { slotOf } from "./slots.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { readNodesUrl } from "./urls.ts";
 
 describe("the URL of a Redis with several nodes", () => {
@@ -116,7 +117,8 @@ describe("a call that looks for the primary", () => {
     const sleep = (ms: number): Promise<void> => Promise.resolve(void (nowMs += ms));
     const look = (): Promise<void> => Promise.resolve(void (looks += 1));
     const patience = { signal: new AbortController().signal, timeoutMs: 1_000, sleep };
-    await expect(lookingAgain(patience, () => nowMs, refused, look)).rejects.toThrow("ECONNREFUSED");
+    const rule = { isUnsent: notExecuted, beforePause: look };
+    await expect(retryWhileUnsent(patience, () => nowMs, refused, rule)).rejects.toThrow("ECONNREFUSED");
     expect(nowMs).toBeGreaterThan(500);
     expect(nowMs).toBeLessThan(900);
     expect(looks).toBeGreaterThan(5);
@@ -140,14 +142,8 @@ describe("a call that looks for the primary", () => {
         timeoutMs: 1_000,
         sleep: () => Promise.resolve(),
       };
-      await expect(
-        lookingAgain(
-          patience,
-          () => 0,
-          run,
-          () => Promise.resolve(),
-        ),
-      ).rejects.toThrow(message);
+      const rule = { isUnsent: notExecuted };
+      await expect(retryWhileUnsent(patience, () => 0, run, rule)).rejects.toThrow(message);
       expect(calls, message).toBe(1);
     }
     for (const message of ["MOVED 1 h:1", "READONLY x", "LOADING x", "CLUSTERDOWN x"])

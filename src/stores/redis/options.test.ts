@@ -66,9 +66,9 @@ describe("redis()", () => {
   });
 
   it("knows a client by its shape, and says what it takes instead", () => {
-    expect(() => portOf({ get() {} })).toThrow(/node-redis .* ioredis/);
-    expect(() => portOf(null)).toThrow(/node-redis/);
-    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} })).toThrow(/of one node/);
+    expect(() => portOf({ get() {} }, () => 0)).toThrow(/node-redis .* ioredis/);
+    expect(() => portOf(null, () => 0)).toThrow(/node-redis/);
+    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} }, () => 0)).toThrow(/of one node/);
   });
 });
 

@@ -2,6 +2,8 @@
 // ioredis, and a simulated server can stand behind it too. It never retries, except that a script which the server does
 // not know is sent once more with its text.
 
+import type { CallContext } from "../shared/retry-while-unsent.ts";
+
 export interface Script {
   readonly name: string;
   /** By which the server knows the text. */
@@ -9,13 +11,8 @@ export interface Script {
   readonly text: string;
 }
 
-/** Whatever aborts when the caller has stopped listening; looked at only where a command would have to wait. */
-export interface Patience {
-  readonly signal: AbortSignal;
-  readonly timeoutMs?: number;
-  /** Lent by the caller, to look again within one call for a primary that is not there yet. */
-  sleep?(ms: number): Promise<void>;
-}
+/** Read only where a command has to wait for a connection. */
+export type Patience = CallContext;
 
 export type Reply = string | number | null | undefined | boolean | Uint8Array | readonly Reply[];
 
@@ -47,6 +44,8 @@ export interface RedisNode extends Sender {
 export interface RedisPort extends Sender {
   /** What the client itself puts before every key that it knows as one. */
   readonly keyPrefix: string;
+  /** Why a client that reconnects has no connection at the moment, where that is known. */
+  readonly failure?: Error | null;
   /** Where the keys are spread over several nodes: the part that a key belongs to. No script reaches over two of them. */
   slotOf?(key: string): number;
   /** Where there are several nodes: those that are known at the moment. */

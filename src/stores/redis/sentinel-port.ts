@@ -6,8 +6,9 @@
 // 3. A command whose connection ended without an answer is not sent again: nobody knows what became of it.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
+import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { Ear } from "./ear.ts";
-import { hopeless, Lane, lookingAgain, NotSentError, type Surroundings, telling, within } from "./lane.ts";
+import { hopeless, Lane, notExecuted, NotSentError, type Surroundings, telling, within } from "./lane.ts";
 import {
   type Address,
   addressOf,
@@ -89,11 +90,11 @@ export class SentinelPort implements RedisPort {
   async send(words: readonly string[], patience: Patience): Promise<Reply> {
     this.#watch.mend();
     for (const ear of this.#ears) ear.mend();
-    return lookingAgain(
+    return retryWhileUnsent(
       patience,
       () => this.#around.nowMs(),
       () => this.#sendOnce(words, patience),
-      () => Promise.resolve(),
+      { isUnsent: notExecuted },
     );
   }
 

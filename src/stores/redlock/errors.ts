@@ -30,6 +30,9 @@ function firstLine(text: string): string {
   return (text.split("\n")[0] ?? "").slice(0, 200);
 }
 
+/** What node-redis, ioredis and sockets say of a connection that ended before the reply. */
+const CONNECTION_LOST = /Socket closed unexpectedly|Disconnects client|Connection is closed|ECONNRESET|EPIPE/;
+
 /** `doing` completes "a majority could not". */
 export function quorumError(
   doing: string,
@@ -42,7 +45,7 @@ export function quorumError(
   const each = nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ");
   return new QuorumError(
     `no majority for the ${doing}${about}: ${needed} of ${nodes.length} nodes have to agree. ${each}`,
-    { key, nodes, cause },
+    { key, nodes, cause, disconnected: nodes.some(({ reason }) => CONNECTION_LOST.test(reason)) },
   );
 }
 

@@ -102,13 +102,12 @@ export class Fleet {
   /** One reason per node. */
   reasons<A>(votes: readonly Vote<A>[], words: (answer: A) => string): NodeReason[] {
     return votes.map((vote, at) => {
-      const { name } = this.nodes[at] as Node;
+      const { name, failure } = this.nodes[at] as Node;
       if (vote.state === "answered") return { node: name, reason: words(vote.answer) };
       if (vote.state === "failed") return { node: name, reason: `failed: ${reasonOf(vote.error)}` };
-      return {
-        node: name,
-        reason: vote.state === "silent" ? "did not answer in time" : "was not waited for",
-      };
+      if (vote.state === "pending") return { node: name, reason: "was not waited for" };
+      const why = failure === null ? "" : `: ${reasonOf(failure)}`;
+      return { node: name, reason: `did not answer in time${why}` };
     });
   }
 

@@ -168,14 +168,18 @@ export class Membership {
     return (node.port?.keyPrefix ?? "").replace(/[*?[\]\\^]/g, (char) => `\\${char}`);
   }
 
-  /** What this user may not read counts as no. */
+  /**
+   * What this user may not read counts as no. A lost connection does not: a "no" makes the node sit out for
+   * every process.
+   */
   async #isDurable(node: Node): Promise<boolean> {
     const setting = async (name: string): Promise<string> =>
       textOf(listOf(await node.send(["CONFIG", "GET", name], FOREVER))[1]);
     try {
       return (await setting("appendonly")) === "yes" && (await setting("appendfsync")) === "always";
-    } catch {
-      return false;
+    } catch (error) {
+      if (error instanceof Error && /^(NOPERM|ERR)\b/.test(error.message)) return false;
+      throw error;
     }
   }
 

@@ -38,6 +38,11 @@ export class Node implements Voter {
     return this.#port;
   }
 
+  /** Why there is no connection at the moment, where that is known. */
+  get failure(): Error | null {
+    return this.#port === null ? this.#failure : (this.#port.failure ?? null);
+  }
+
   /** Resolves when it is connected. */
   connected(): Promise<RedisPort> {
     if (this.#port !== null) return Promise.resolve(this.#port);

@@ -14,12 +14,17 @@ export interface Question<W extends string> {
   readonly key: string;
   /** What a node may say, the strongest first. */
   readonly words: readonly W[];
+  /**
+   * A word that counts however few say it. A holder that is told of its revocation by the first nodes
+   * releases the lock, and slower nodes then find the key free.
+   */
+  readonly done?: W;
   readonly ask: (node: Node) => Promise<string>;
 }
 
 export async function tally<W extends string>(
   fleet: Fleet,
-  { doing, key, words, ask }: Question<W>,
+  { doing, key, words, done, ask }: Question<W>,
   io: Io,
 ): Promise<W> {
   const { majority } = fleet;
@@ -27,7 +32,8 @@ export async function tally<W extends string>(
     { ask, decide: (now) => wordOf(now, words, majority) },
     io,
   );
-  if (decision !== null) return decision;
+  if (decision !== null)
+    return done !== undefined && count(votes, (word) => word === done) > 0 ? done : decision;
   const reasons = fleet.reasons(votes, (word) => `answered ${word}`);
   throw quorumError(doing, key, reasons, majority);
 }

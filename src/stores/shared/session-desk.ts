@@ -34,7 +34,7 @@ export type Own = "waits" | "holds" | null;
 
 export interface SessionDesk<S extends LockSession> {
   /** A session that holds nothing. */
-  open(): Promise<S>;
+  open(patience: Patience): Promise<S>;
   /** It holds nothing any more and may be used again. */
   giveBack(session: S): void;
   /** Closes it, and resolves when the server has nothing of it any more, neither lock nor wait. */

@@ -175,7 +175,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
       return state === "renewed" ? granted(seat, request) : { ended: true };
     }
     if (seat.phase === "waiting") return this.#stillBusy(seat, request, io);
-    const session = (seat.session ??= await this.#desk.open());
+    const session = (seat.session ??= await this.#desk.open(io));
     if (this.#ended.has(request.id)) {
       // It was given up while its session was opened.
       seat.session = null;
@@ -240,7 +240,12 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   async #touch(seat: Seat<S>, used: bigint, label: string | null, io: Io): Promise<RenewAnswer> {
     const { session, phase } = seat;
     if (session === null || session.dead || phase !== "held") return { state: "lost", reason: "session" };
-    const answer = await this.#desk.touch(session, seat, { used, label }, io);
+    const answer = await this.#desk.touch(session, seat, { used, label }, io).catch((error: unknown) => {
+      // The lock has ended with its connection.
+      if (session.dead) return "ended" as const;
+      throw error;
+    });
+    if (answer === "ended") return { state: "lost", reason: "session" };
     if (answer === "held") return { state: "renewed", validMs: seat.request.ttlMs };
     if (answer === "gone") return { state: "lost", reason: "gone" };
     return { state: "lost", reason: "revoked", detail: answer.revoked };

@@ -10,11 +10,9 @@
 // fence from `last`, which the write has proved to be the newest. So the write may be late, never wrong.
 
 import type { Finding, HolderInfo, Io, TransactionDesk } from "../../core/store.ts";
+import type { CallContext } from "./retry-while-unsent.ts";
 
-/** Whatever aborts when the caller has stopped listening. */
-export interface Patience {
-  readonly signal: AbortSignal;
-}
+export type Patience = CallContext;
 
 /** Which row: the digest by which the database finds it, and the key itself. */
 export interface RowName {

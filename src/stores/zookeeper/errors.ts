@@ -2,7 +2,7 @@
 
 import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
-import { Code, isCode, ServerError } from "./wire/errors.ts";
+import { Code, ConnectionLost, isCode, ServerError } from "./wire/errors.ts";
 
 interface Known {
   readonly code: number;
@@ -41,6 +41,7 @@ export function zookeeperError(error: unknown, doing: string, key?: string): Loc
     key,
     cause: error,
     retryable: known?.retryable ?? true,
+    disconnected: error instanceof ConnectionLost,
   });
 }
 

@@ -23,7 +23,7 @@ import { nodeSystem } from "../../../src/system/node.ts";
 import { Asking } from "./client.ts";
 import { ops, Pair, several, type Side, wish } from "../../support/histories.ts";
 import { runs } from "../../support/histories-count.ts";
-import { relayed } from "./fixture.ts";
+import { io, relayed } from "./fixture.ts";
 
 const HISTORIES = runs(40);
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const port = bent(new Mysql2Port(await loadMysql2(), parseUrl(node.url).login));
   for (let proc = 0; proc < 2; proc += 1) pools.push(new Pool(new Fleet(port, 0), nodeSystem));
   // The server's start is reckoned from its clock, so the primary must be known before that is moved.
-  await Promise.all(pools.map((pool) => pool.primary()));
+  await Promise.all(pools.map((pool) => pool.primary(io)));
 });
 
 afterAll(async () => {

@@ -228,7 +228,7 @@ describe("an end of a wait that arrives before the wait itself", () => {
       if (text.startsWith("KILL QUERY")) tell();
       return answer;
     });
-    const link = new Link(() => openPlain(port, host), watched);
+    const link = new Link(() => openPlain(port, host), nodeSystem.monoMs, watched);
     // The network holds the wait back until it has been cut.
     const connect = async (): Promise<SqlConnection> => {
       const one = await port.connect(host);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
 import { ownPool } from "../../../src/stores/postgres/open.ts";
 import { forEver, PgPort } from "../../../src/stores/postgres/port.ts";
+import { nodeSystem } from "../../../src/system/node.ts";
 import { PostgresWorld, until } from "./fixture.ts";
 
 let world: PostgresWorld;
@@ -21,7 +22,7 @@ afterAll(async () => {
 
 it("a server that welcomes a client and dies in one breath is an error of whoever asked, and ends no process (P17)", async () => {
   const url = world.url.replace(String(world.server.port), String(proxy.port));
-  const port = new PgPort(await ownPool(url), true);
+  const port = new PgPort(await ownPool(url), true, nodeSystem.monoMs);
   // Welcome and farewell arrive in one piece.
   proxy.cut("replies");
   const asked = port.query("SELECT 1", [], forEver()).catch((error: unknown) => error);

@@ -30,7 +30,7 @@ beforeAll(async () => {
   await world.ask("CREATE TABLE bent_clock (at timestamptz NOT NULL)");
   await world.ask("INSERT INTO bent_clock VALUES (now())");
   pool = openPool(world.url);
-  port = new PgPort(pool as unknown as PgPool, false);
+  port = new PgPort(pool as unknown as PgPool, false, nodeSystem.monoMs);
 });
 
 afterAll(async () => {

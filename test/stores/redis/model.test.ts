@@ -92,7 +92,11 @@ async function compare(history: readonly Op[], ways: readonly [boolean, boolean]
   await client.del("clock", "pushed");
   const opened = await Promise.all(
     ways.map((way) =>
-      RedisOpenStore.open(() => bend(portOf(client)), env, { topology: "node", replicas: 0, scripts: way }),
+      RedisOpenStore.open(() => bend(portOf(client, nodeSystem.monoMs)), env, {
+        topology: "node",
+        replicas: 0,
+        scripts: way,
+      }),
     ),
   );
   try {

@@ -1,0 +1,64 @@
+// A call whose connection ends before the reply: core repeats it within its timeout, and never guesses what became of it.
+
+import { expect, test } from "vitest";
+import { refusal, within, world } from "./fixture.ts";
+
+const ENDS = ["before", "after"] as const;
+
+for (const disconnect of ENDS) {
+  test(`repeats tryAcquire, verify, extend and inspect when the connection ends ${disconnect} the call is carried out`, async () => {
+    const { door, system, locks } = world();
+    const mine = locks();
+    door.faults.set("attempt", { disconnect, times: 2 });
+    const lease = await within(system, 2_000, mine.tryAcquire("k"));
+    expect(lease?.held).toBe(true);
+    door.faults.set("owns", { disconnect, times: 2 });
+    expect(await within(system, 2_000, lease?.verify() ?? Promise.resolve(false))).toBe(true);
+    door.faults.set("renew", { disconnect, times: 2 });
+    await within(system, 2_000, lease?.extend() ?? Promise.reject(new Error("no lease")));
+    door.faults.set("inspect", { disconnect, times: 2 });
+    expect((await within(system, 5_000, mine.inspect("k")))?.holders.length).toBe(1);
+    expect(door.count("attempt")).toBe(3);
+  });
+}
+
+test("a release whose connection ended before it was carried out is repeated", async () => {
+  const { door, system, locks } = world();
+  const lease = await locks().acquire("k");
+  door.faults.set("release", { disconnect: "before", times: 1 });
+  expect(await within(system, 2_000, lease.release())).toBe(true);
+});
+
+test("a release that may have been the first of two stays unknown (P8)", async () => {
+  const { door, system, locks, others } = world();
+  const lease = await locks().acquire("k");
+  door.faults.set("release", { disconnect: "after", times: 1 });
+  expect(await refusal(within(system, 2_000, lease.release()))).toMatchObject({
+    code: "ERR_STORE_UNAVAILABLE",
+    message: expect.stringContaining("could not be confirmed") as string,
+  });
+  expect((await within(system, 2_000, others().acquire("k"))).held).toBe(true);
+});
+
+test('a tryAcquire that is answered "busy" after its connection ended stays unknown and is abandoned (P8)', async () => {
+  const { door, system, locks, others } = world();
+  await others().acquire("k", { ttl: 60_000 });
+  door.faults.set("attempt", { disconnect: "before", times: 1 });
+  expect(await refusal(within(system, 2_000, locks().tryAcquire("k")))).toMatchObject({
+    code: "ERR_STORE_UNAVAILABLE",
+    message: "the connection was reset",
+  });
+  await system.advance(100);
+  expect(door.count("abandon")).toBe(1);
+});
+
+test("a store that never has a connection is told with its own error, within the timeout (P13, P17)", async () => {
+  const { door, system, locks } = world();
+  const lease = await locks().acquire("k", { ttl: 60_000 });
+  door.faults.set("owns", { disconnect: "before", times: Number.POSITIVE_INFINITY });
+  const sinceMs = system.monoMs();
+  expect(await refusal(within(system, 5_000, lease.verify()))).toMatchObject({
+    message: "the connection was reset",
+  });
+  expect(system.monoMs() - sinceMs).toBeLessThan(2_000);
+});
