@@ -1,6 +1,6 @@
-// The largest state space of the redlock model that was seen whole: three nodes, two attempts, repeated proposals and renewals
-// together. It takes minutes and gigabytes, so no test runs it:
-// node --max-old-space-size=12000 --import tsx sim/models/largest.ts
+// The largest state space of the redlock model that was seen whole: three nodes, two attempts, repeated
+// proposals and renewals together. It takes minutes and gigabytes, so no test runs it: node
+// --max-old-space-size=12000 --import tsx sim/models/largest.ts
 
 import { explore } from "./explore.ts";
 import { redlockModel } from "./redlock.ts";

@@ -1,4 +1,5 @@
-// A call whose connection ends before the reply: core repeats it within its timeout, and never guesses what became of it.
+// A call whose connection ends before the reply: core repeats it within its timeout, and never guesses what
+// became of it.
 
 import { expect, test } from "vitest";
 import { refusal, within, world } from "./fixture.ts";
@@ -6,7 +7,7 @@ import { refusal, within, world } from "./fixture.ts";
 const ENDS = ["before", "after"] as const;
 
 for (const disconnect of ENDS) {
-  test(`repeats tryAcquire, verify, extend and inspect when the connection ends ${disconnect} the call is carried out`, async () => {
+  test(`repeats calls when the connection ends ${disconnect} the call is carried out`, async () => {
     const { door, system, locks } = world();
     const mine = locks();
     door.faults.set("attempt", { disconnect, times: 2 });
@@ -40,7 +41,7 @@ test("a release that may have been the first of two stays unknown (P8)", async (
   expect((await within(system, 2_000, others().acquire("k"))).held).toBe(true);
 });
 
-test('a tryAcquire that is answered "busy" after its connection ended stays unknown and is abandoned (P8)', async () => {
+test('a tryAcquire answered "busy" after its connection ended stays unknown (P8)', async () => {
   const { door, system, locks, others } = world();
   await others().acquire("k", { ttl: 60_000 });
   door.faults.set("attempt", { disconnect: "before", times: 1 });
@@ -52,7 +53,7 @@ test('a tryAcquire that is answered "busy" after its connection ended stays unkn
   expect(door.count("abandon")).toBe(1);
 });
 
-test("a store that never has a connection is told with its own error, within the timeout (P13, P17)", async () => {
+test("a store without a connection rejects with its own error within the timeout (P13, P17)", async () => {
   const { door, system, locks } = world();
   const lease = await locks().acquire("k", { ttl: 60_000 });
   door.faults.set("owns", { disconnect: "before", times: Number.POSITIVE_INFINITY });

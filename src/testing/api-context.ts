@@ -55,8 +55,9 @@ export class ApiContext {
   }
 
   /**
-   * Runs a section, and runs it again when its lease was lost while the machine stalled for about a claim window: a holder
-   * that gets no processor for so long loses its lease by the rules. Any other loss is a failure.
+   * Runs a section, and runs it again when its lease was lost while the machine stalled for about a claim
+   * window: a holder that gets no processor for so long loses its lease by the rules. Any other loss is a
+   * failure.
    */
   async unlessStalled<T>(section: () => Promise<T>): Promise<T> {
     for (;;) {

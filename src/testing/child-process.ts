@@ -23,7 +23,8 @@ let started = 0;
 let compiledChild: string | null = null;
 
 /**
- * The tests of this repository name the compiled program, which starts in a third of the time that the source takes.
+ * The tests of this repository name the compiled program, which starts in a third of the time that the source
+ * takes.
  */
 export function useCompiledChild(program: string): void {
   compiledChild = program;
@@ -115,7 +116,9 @@ export class Child {
     assert.deepEqual({ code, signal }, { code: 0, signal: null });
   }
 
-  /** By process id: for Deno a child that was sent any signal through ChildProcess.kill() counts as killed. */
+  /**
+   * By process id: for Deno a child that was sent any signal through ChildProcess.kill() counts as killed.
+   */
   #signal(name: NodeJS.Signals): void {
     if (this.#process.exitCode === null && this.#process.signalCode === null) process.kill(this.pid, name);
   }

@@ -1,4 +1,5 @@
-// The suite's own patience: the surroundings of one call, and waiting in real time. Core has its own; a store must get on with both.
+// The suite's own patience: the surroundings of one call, and waiting in real time. Core has its own; a store
+// must get on with both.
 
 import assert from "node:assert/strict";
 import type { Io } from "../core/store.ts";
@@ -6,11 +7,17 @@ import { nodeSystem } from "../system/node.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 const CALL_TIMEOUT_MS = 30_000;
-/** A push crosses real sockets even where time is virtual. Far more than it takes: the bound is only there to end a failure. */
+/**
+ * A push crosses real sockets even where time is virtual. Far more than it takes: the bound is only there to
+ * end a failure.
+ */
 const ARRIVAL_MS = 5_000;
 /** How long an acquire in a case waits where the wait must not end first. */
 export const LONG_WAIT_MS = 60_000;
-/** How long an acquire waits that says nothing else: a busy machine may need more than the usual 10 s for its first call. */
+/**
+ * How long an acquire waits that says nothing else: a busy machine may need more than the usual 10 s for its
+ * first call.
+ */
 export const USUAL_WAIT_MS = 30_000;
 
 export function sleep(ms: number): Promise<void> {
@@ -57,7 +64,10 @@ export function later<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
-/** Fails when `work` has not settled in time. The work itself goes on; its stores are closed by whoever opened them. */
+/**
+ * Fails when `work` has not settled in time. The work itself goes on; its stores are closed by whoever opened
+ * them.
+ */
 export async function within<T>(what: string, ms: number, work: Promise<T>): Promise<T> {
   let cancel = (): void => {};
   const late = new Promise<never>((_resolve, reject) => {

@@ -1,5 +1,5 @@
-// Larger state spaces of the redlock model, and the mistakes that are found in them only after a while. The largest space
-// takes gigabytes: sim/models/largest.ts.
+// Larger state spaces of the redlock model, and the mistakes that are found in them only after a while. The
+// largest space takes gigabytes: sim/models/largest.ts.
 
 import { SLOW_MISTAKES, testAllStates, testMistakes } from "./redlock-states.ts";
 

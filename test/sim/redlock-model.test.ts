@@ -1,5 +1,6 @@
-// The redlock algorithm, explored: whatever arrives late, in another order or never, and whenever a node drops a holder. And the
-// mistakes that the exploration must find, each of which somebody has made. Larger spaces are in redlock-model.long.test.ts.
+// The redlock algorithm, explored: whatever arrives late, in another order or never, and whenever a node
+// drops a holder. And the mistakes that the exploration must find, each of which somebody has made. Larger
+// spaces are in redlock-model.long.test.ts.
 
 import { describe, expect, it } from "vitest";
 import { explore, wander } from "../../sim/models/explore.ts";

@@ -1,4 +1,5 @@
-// What the explorations of the redlock model share: whole state spaces, and the mistakes that an exploration must find.
+// What the explorations of the redlock model share: whole state spaces, and the mistakes that an exploration
+// must find.
 
 import { describe, expect, it } from "vitest";
 import { explore } from "../../sim/models/explore.ts";

@@ -73,7 +73,8 @@ describe("frozen nodes", () => {
     "one that has the record does not make a %s say that nothing was there (P5, P6)",
     async (how) => {
       const namespace = world.name();
-      // Long enough for a busy machine: a call that nobody answered is repeated, and then there is nothing left to do.
+      // Long enough for a busy machine: a call that nobody answered is repeated, and then there is nothing
+      // left to do.
       const locks = world.locks({ namespace }, { nodeTimeout: "3s" });
       const lease = await locks.acquire("had-by-three");
       await until("the lease on all nodes", async () => {
