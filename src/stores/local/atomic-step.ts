@@ -9,13 +9,15 @@ import { emptyRecord, isIdle, type KeyRecord } from "../shared/record.ts";
 import { isRecord } from "../shared/record-shape.ts";
 import { closedError, damaged, fileError } from "./errors.ts";
 import { CLAIM_MS } from "./guarantees.ts";
-import type { Entry, Log } from "./log.ts";
-import type { LineChange } from "./log-format.ts";
+import type { Log } from "./log.ts";
+import type { Entry } from "./log-format.ts";
 
 /** So many tries in a row before other work of this process gets its turn. */
 const TRIES = 64;
-/** Parsed records that are kept. More keys than this are parsed again when they are used. */
-const PARSED_RECORDS = 1_024;
+/** With more keys than this in the log, records are parsed again when they are used. */
+const PARSED_RECORDS = 4_096;
+/** In the place of the text of a key that the log does not mention. */
+const NO_RECORD = "";
 /** A waiter that was silent for so long has left: its record is not carried over to the next log. */
 const FORGOTTEN_MS: number = CLAIM_MS * 60;
 
@@ -31,17 +33,12 @@ export interface StepContext {
   notify(wake: Wake): void;
 }
 
-interface Loaded {
-  readonly key: string;
-  readonly jsonKey: string;
-  readonly entry: Entry | undefined;
-  readonly record: KeyRecord;
+interface StepEntry extends Entry {
+  record: KeyRecord;
 }
 
 export class AtomicStep {
   readonly #context: StepContext;
-  /** By key in JSON: the text that was parsed, and the record. A record in here may be changed in place. */
-  readonly #parsed = new Map<string, { readonly text: string; readonly record: KeyRecord }>();
   #isStopped = false;
 
   constructor(context: StepContext) {
@@ -54,13 +51,12 @@ export class AtomicStep {
   }
 
   /** `frees`: the step gives something back, so on a full disk it may use the spare file. */
-  async run<T>(keys: readonly string[], frees: boolean, io: Io, decide: Decide<T>): Promise<T> {
-    for (let tries = 1; ; tries += 1) {
-      const isRetry = tries % TRIES !== 1;
-      const done = this.#try(keys, frees, isRetry, decide);
+  run<T>(keys: readonly string[], frees: boolean, io: Io, decide: Decide<T>): T | Promise<T> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const done = this.#try(keys, frees, tries > 0, decide);
       if (done !== null) return done.answer;
-      if (tries % TRIES === 0) await io.sleep(0);
     }
+    return io.sleep(0).then(() => this.run(keys, frees, io, decide));
   }
 
   /** Decides over copies of the newest records, without effect. */
@@ -77,7 +73,8 @@ export class AtomicStep {
     } catch (error) {
       throw fileError(error, "read", path, keys[0]);
     }
-    return decide(this.#ledger(records), (key) => records.get(key) as KeyRecord);
+    const recordOf = (key: string): KeyRecord | null => records.get(key) ?? null;
+    return decide(this.#ledger(recordOf), recordOf as (key: string) => KeyRecord);
   }
 
   /** Null if another process was faster. `isRetry`: the log was read to its end just before. */
@@ -92,14 +89,14 @@ export class AtomicStep {
     try {
       // A decision over records that are out of date is not harmful: the log does not count it. So nothing is
       // read first where the records of all keys are at hand. The append reads what is new.
-      const isFresh = isRetry || !this.#isKnown(keys);
+      const jsonKeys = keys.map(toJson);
+      const isFresh = isRetry || !jsonKeys.every((jsonKey) => log.get(jsonKey)?.record);
       if (isFresh && !isRetry) log.refresh();
-      const loaded = keys.map((key) => this.#load(key));
-      const records = new Map(loaded.map(({ key, record }) => [key, record]));
-      const ledger = this.#ledger(records);
-      const answer = decide(ledger, (key) => records.get(key) as KeyRecord);
-      const changes = changesOf(loaded);
-      if (changes === null) {
+      const changes = keys.map((key, i) => this.#load(key, jsonKeys[i] as string));
+      const recordOf = recordFinder(changes);
+      const ledger = this.#ledger(recordOf);
+      const answer = decide(ledger, recordOf as (key: string) => KeyRecord);
+      if (!takeChanges(changes)) {
         if (isFresh) return { answer };
         // Nothing was appended, so nothing showed whether the records were the newest: look, and decide
         // again.
@@ -110,7 +107,7 @@ export class AtomicStep {
         this.#forget(keys);
         return null;
       }
-      this.#keep(loaded, changes);
+      if (log.size > PARSED_RECORDS) this.#forget(keys);
       for (const wake of ledger.wakes) this.#context.notify(wake);
       return { answer };
     } catch (error) {
@@ -119,21 +116,16 @@ export class AtomicStep {
     }
   }
 
-  #isKnown(keys: readonly string[]): boolean {
-    return keys.every((key) => this.#parsed.has(JSON.stringify(key)));
-  }
-
-  #load(key: string): Loaded {
-    const jsonKey = JSON.stringify(key);
+  /** The entry that the step will write, with a record that may be changed in place. */
+  #load(key: string, jsonKey: string): StepEntry {
     const entry = this.#context.log.get(jsonKey);
-    if (entry === undefined) {
-      const record = emptyRecord(key);
-      record.last = this.#context.log.floor;
-      return { key, jsonKey, entry, record };
+    if (entry !== undefined) {
+      const { version, text } = entry;
+      return { key: jsonKey, version, text, record: entry.record ?? this.#parse(key, entry) };
     }
-    const parsed = this.#parsed.get(jsonKey);
-    const record = parsed?.text === entry.text ? parsed.record : this.#parse(key, entry);
-    return { key, jsonKey, entry, record };
+    const record = emptyRecord(key);
+    record.last = this.#context.log.floor;
+    return { key: jsonKey, version: 0, text: NO_RECORD, record };
   }
 
   #parse(key: string, { text }: Entry): KeyRecord {
@@ -142,26 +134,15 @@ export class AtomicStep {
     throw damaged(this.#context.path, "its record cannot be read", key);
   }
 
-  #keep(loaded: readonly Loaded[], changes: readonly LineChange[]): void {
-    loaded.forEach(({ jsonKey, record }, i) => {
-      if (this.#parsed.size >= PARSED_RECORDS && !this.#parsed.has(jsonKey)) this.#evict();
-      this.#parsed.set(jsonKey, { text: (changes[i] as LineChange).text, record });
-    });
-  }
-
-  #evict(): void {
-    for (const jsonKey of this.#parsed.keys()) {
-      this.#parsed.delete(jsonKey);
-      return;
+  /** Parsed records that were changed in memory only, or are too many. */
+  #forget(keys: readonly string[]): void {
+    for (const key of keys) {
+      const entry = this.#context.log.get(JSON.stringify(key));
+      if (entry !== undefined) entry.record = null;
     }
   }
 
-  /** Records that were changed in memory only. */
-  #forget(keys: readonly string[]): void {
-    for (const key of keys) this.#parsed.delete(JSON.stringify(key));
-  }
-
-  #ledger(records: ReadonlyMap<string, KeyRecord>): Ledger {
+  #ledger(record: (key: string) => KeyRecord | null): Ledger {
     const { system, self } = this.#context;
     return new Ledger({
       nowMs: micros(system.monoMs()),
@@ -169,20 +150,37 @@ export class AtomicStep {
       self,
       claimMs: CLAIM_MS,
       alive: (process) => this.#context.isAlive(process),
-      record: (key) => records.get(key) ?? null,
+      record,
     });
   }
 }
 
-/** All keys of the step, or null if none changed: of several keys the unchanged ones were relied on too. */
-function changesOf(loaded: readonly Loaded[]): readonly LineChange[] | null {
+function toJson(key: string): string {
+  return JSON.stringify(key);
+}
+
+/** Most steps have one key, for which a Map would cost more than the search. */
+function recordFinder(changes: readonly StepEntry[]): (key: string) => KeyRecord | null {
+  const [first] = changes;
+  if (first !== undefined && changes.length === 1)
+    return (key) => (key === first.record.key ? first.record : null);
+  const records = new Map(changes.map(({ record }) => [record.key, record]));
+  return (key) => records.get(key) ?? null;
+}
+
+/**
+ * Writes the records into the entries, and says whether one of them changed. Then all are appended: of several
+ * keys the unchanged ones were relied on too.
+ */
+function takeChanges(changes: readonly StepEntry[]): boolean {
   let isChanged = false;
-  const changes = loaded.map(({ jsonKey, entry, record }) => {
-    const text = JSON.stringify(record);
-    if (text !== entry?.text && !(entry === undefined && isIdle(record))) isChanged = true;
-    return { version: entry?.version ?? 0, key: jsonKey, text };
-  });
-  return isChanged ? changes : null;
+  for (const change of changes) {
+    const text = JSON.stringify(change.record);
+    const isNewAndIdle = change.text === NO_RECORD && isIdle(change.record);
+    if (text !== change.text && !isNewAndIdle) isChanged = true;
+    change.text = text;
+  }
+  return isChanged;
 }
 
 /** The last fence of a record that nobody needs after this time. Null if it is in use, or damaged. */

@@ -18,6 +18,7 @@
 // - If the frame or meta is damaged, nobody can know which keys it names. The whole log is rejected (P19).
 
 import { crc32 } from "node:zlib";
+import type { KeyRecord } from "../shared/record.ts";
 
 export const LOG_FORMAT = 1;
 
@@ -25,21 +26,28 @@ export const LOG_FORMAT = 1;
 const DAMAGED_RECORD = "";
 
 const LF = 10;
+const SPACE = 32;
+const HEX = "0123456789abcdef";
 const DIGITS = 8;
 const FRAME_BYTES: number = 4 * DIGITS + 1;
 const FIRST_BUFFER_BYTES = 1 << 16;
 
-/** One key of a line. `key` and `text`, the record, are JSON as they stand in the log. */
-export interface LineChange {
-  readonly version: number;
+/**
+ * What a line says of one key. `key` and `text`, the record, are JSON as they stand in the log. In a line, `version` is the
+ * one that the change was made from; once the line counts, it is the version of the line.
+ */
+export interface Entry {
   readonly key: string;
-  readonly text: string;
+  version: number;
+  text: string;
+  /** The parsed record, where it is at hand. */
+  record: KeyRecord | null;
 }
 
 export type Line =
   | { readonly kind: "head"; readonly format: number; readonly floor: number; readonly namespace: string }
-  | { readonly kind: "kept"; readonly key: string; readonly text: string }
-  | { readonly kind: "step"; readonly id: string; readonly changes: readonly LineChange[] }
+  | { readonly kind: "kept"; readonly entry: Entry }
+  | { readonly kind: "step"; readonly id: string; readonly changes: readonly Entry[] }
   | { readonly kind: "seal"; readonly timeMs: number };
 
 let buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
@@ -53,7 +61,7 @@ export function keptLine(key: string, text: string): Buffer {
   return frame(`kept\t${key}`, text);
 }
 
-export function stepLine(id: string, changes: readonly LineChange[]): Buffer {
+export function stepLine(id: string, changes: readonly Entry[]): Buffer {
   let meta = `step\t${id}`;
   let records = "";
   for (const { version, key, text } of changes) {
@@ -75,11 +83,12 @@ function frame(meta: string, records: string): Buffer {
   const metaAt = 1 + FRAME_BYTES;
   const recordsAt = metaAt + buffer.write(meta, metaAt);
   const end = recordsAt + buffer.write(records, recordsAt);
-  const metaSum = crc32(buffer.subarray(metaAt, recordsAt));
-  const recordsSum = crc32(buffer.subarray(recordsAt, end));
   buffer[0] = LF;
-  const numbers = hex(recordsAt - metaAt) + hex(end - recordsAt) + hex(metaSum) + hex(recordsSum);
-  buffer.write(`${numbers} `, 1, "latin1");
+  writeNumber(0, recordsAt - metaAt);
+  writeNumber(1, end - recordsAt);
+  writeNumber(2, crc32(meta));
+  writeNumber(3, crc32(records));
+  buffer[metaAt - 1] = SPACE;
   buffer[end] = LF;
   return buffer.subarray(0, end + 1);
 }
@@ -87,15 +96,14 @@ function frame(meta: string, records: string): Buffer {
 /** Reads the line in bytes[from, to), without the LF before and after it. */
 export function parseLine(bytes: Buffer, from: number, to: number): Line | "cut" | "damaged" {
   if (to - from < FRAME_BYTES) return "cut";
-  const number = (index: number): number =>
-    Number.parseInt(bytes.toString("latin1", from + index * DIGITS, from + (index + 1) * DIGITS), 16);
   const metaAt = from + FRAME_BYTES;
-  const recordsAt = metaAt + number(0);
-  const end = recordsAt + number(1);
+  const recordsAt = metaAt + readNumber(bytes, from);
+  const end = recordsAt + readNumber(bytes, from + DIGITS);
   if (end > to) return "cut";
-  if (end !== to || crc32(bytes.subarray(metaAt, recordsAt)) !== number(2)) return "damaged";
+  const metaSum = readNumber(bytes, from + 2 * DIGITS);
+  if (end !== to || crc32(bytes.subarray(metaAt, recordsAt)) !== metaSum) return "damaged";
   const fields = bytes.toString("utf8", metaAt, recordsAt).split("\t");
-  const isIntact = crc32(bytes.subarray(recordsAt, end)) === number(3);
+  const isIntact = crc32(bytes.subarray(recordsAt, end)) === readNumber(bytes, from + 3 * DIGITS);
   const records = isIntact ? bytes.toString("utf8", recordsAt, end).split("\t") : [];
   return toLine(fields, records) ?? "damaged";
 }
@@ -106,7 +114,7 @@ function toLine(fields: readonly string[], records: readonly string[]): Line | n
     case "step":
       return { kind, id: first, changes: stepChanges(fields, records) };
     case "kept":
-      return { kind, key: first, text: records[0] ?? DAMAGED_RECORD };
+      return { kind, entry: entryOf(first, 0, records[0]) };
     case "seal":
       return { kind, timeMs: Number(first) };
     case "head":
@@ -116,15 +124,27 @@ function toLine(fields: readonly string[], records: readonly string[]): Line | n
   }
 }
 
-function stepChanges(fields: readonly string[], records: readonly string[]): LineChange[] {
-  const changes: LineChange[] = [];
-  for (let i = 2; i + 1 < fields.length; i += 2) {
-    const text = records[changes.length] ?? DAMAGED_RECORD;
-    changes.push({ version: Number(fields[i]), key: fields[i + 1] as string, text });
-  }
+function stepChanges(fields: readonly string[], records: readonly string[]): Entry[] {
+  const changes: Entry[] = [];
+  for (let i = 2; i + 1 < fields.length; i += 2)
+    changes.push(entryOf(fields[i + 1] as string, Number(fields[i]), records[changes.length]));
   return changes;
 }
 
-function hex(value: number): string {
-  return value.toString(16).padStart(DIGITS, "0");
+function entryOf(key: string, version: number, text = DAMAGED_RECORD): Entry {
+  return { key, version, text, record: null };
+}
+
+/** The nth number of the frame in `buffer`. By hand, because it is done for every line. */
+function writeNumber(index: number, value: number): void {
+  let rest = value;
+  for (let at = index * DIGITS + DIGITS; at > index * DIGITS; at -= 1) {
+    buffer[at] = HEX.charCodeAt(rest & 15);
+    rest >>>= 4;
+  }
+}
+
+/** NaN if one of the bytes is not a digit. */
+function readNumber(bytes: Buffer, from: number): number {
+  return Number(`0x${bytes.toString("latin1", from, from + DIGITS)}`);
 }

@@ -20,7 +20,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Folder } from "./folder.ts";
 import { openDirectory } from "./lock-directory.ts";
 import { Log, MissingLogError } from "./log.ts";
-import { headLine, sealLine, stepLine } from "./log-format.ts";
+import { type Entry, headLine, sealLine, stepLine } from "./log-format.ts";
 
 const NAMESPACE = "test";
 const KEY = '"k"';
@@ -74,8 +74,12 @@ function logPath(): string {
   return join(folder.path, names.sort((a, b) => Number(a.slice(4)) - Number(b.slice(4))).at(-1) as string);
 }
 
+function entry(key: string, version: number, text: string): Entry {
+  return { key, version, text, record: null };
+}
+
 function put(log: Log, text: string, key = KEY, timeMs = 0): boolean {
-  return log.append([{ key, version: log.get(key)?.version ?? 0, text }], timeMs, false);
+  return log.append([entry(key, log.get(key)?.version ?? 0, text)], timeMs, false);
 }
 
 describe("two processes", () => {
@@ -93,7 +97,7 @@ describe("two processes", () => {
   it("change several keys in one step or none of them (P9)", () => {
     const [one, two] = [openLog(), openLog()];
     put(one, "1:9", '"b"');
-    const step = ['"a"', '"b"', '"c"'].map((key) => ({ key, version: 0, text: "5:9" }));
+    const step = ['"a"', '"b"', '"c"'].map((key) => entry(key, 0, "5:9"));
     expect(two.append(step, 0, false)).toBe(false);
     expect([two.get('"a"'), two.get('"b"')?.text, two.get('"c"')]).toEqual([undefined, "1:9", undefined]);
   });
@@ -113,7 +117,7 @@ describe("two processes", () => {
           if (isRead) log.refresh();
           const changes = keys.map((key) => {
             const name = `"k${key}"`;
-            return { key: name, version: log.get(name)?.version ?? 0, text: `${time + 1}:1e9` };
+            return entry(name, log.get(name)?.version ?? 0, `${time + 1}:1e9`);
           });
           if (log.append(changes, time, false)) won += 1;
         }
@@ -170,7 +174,7 @@ describe("the next log", () => {
     const log = openLog();
     put(log, "1:1e9");
     const version = log.get(KEY)?.version ?? 0;
-    const late = Buffer.from(stepLine("late.1", [{ key: KEY, version, text: "9:1e9" }]));
+    const late = Buffer.from(stepLine("late.1", [entry(KEY, version, "9:1e9")]));
     appendFileSync(logPath(), Buffer.concat([Buffer.from(sealLine(5)), late]));
     expect(openLog().get(KEY)?.text).toBe("1:1e9");
     log.refresh();
@@ -195,7 +199,7 @@ describe("a line that is not whole", () => {
     const [one, two] = [openLog(), openLog()];
     for (const length of [1, 5, 20, 33, 40, 50]) {
       const version = two.get(KEY)?.version ?? 0;
-      const line = stepLine("dead.1", [{ key: KEY, version, text: "9:9" }]);
+      const line = stepLine("dead.1", [entry(KEY, version, "9:9")]);
       expect(line.length - 1).toBeGreaterThan(length);
       appendFileSync(logPath(), line.subarray(0, length));
       expect(put(two, `${length}:9`)).toBe(true);
@@ -206,7 +210,7 @@ describe("a line that is not whole", () => {
 
   it("for want of its last byte counts for everybody once the next line completes it", () => {
     const [one, two] = [openLog(), openLog()];
-    const line = Buffer.from(stepLine("slow.1", [{ key: KEY, version: 0, text: "9:9" }]));
+    const line = Buffer.from(stepLine("slow.1", [entry(KEY, 0, "9:9")]));
     appendFileSync(logPath(), line.subarray(0, line.length - 1));
     expect(put(one, "1:9")).toBe(false);
     two.refresh();

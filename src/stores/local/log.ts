@@ -34,10 +34,10 @@ import {
 import { damaged, errno, otherVersion } from "./errors.ts";
 import type { Folder } from "./folder.ts";
 import {
+  type Entry,
   headLine,
   keptLine,
   type Line,
-  type LineChange,
   LOG_FORMAT,
   parseLine,
   sealLine,
@@ -53,12 +53,6 @@ const LONGEST_LOG_BYTES = 1 << 20;
 const GROWTH = 4;
 /** So many listings without a log mean that somebody deleted it, not that it was being replaced. */
 const LISTINGS = 100;
-
-/** What is known of one key. `version` is 0 for a key that the log does not mention. */
-export interface Entry {
-  readonly version: number;
-  readonly text: string;
-}
 
 export interface LogOptions {
   readonly folder: Folder;
@@ -125,10 +119,10 @@ export class Log {
   }
 
   /**
-   * Makes all of the changes or none. False if another process changed one of the keys first. With
+   * Makes all of the changes or none, and keeps them as the entries of their keys. False if another process changed one of the keys first. With
    * `mayUseSpare` a full disk gives up its spare file for this line.
    */
-  append(changes: readonly LineChange[], timeMs: number, mayUseSpare: boolean): boolean {
+  append(changes: readonly Entry[], timeMs: number, mayUseSpare: boolean): boolean {
     this.#appended += 1;
     const id = `${this.#options.self}.${this.#appended.toString(36)}`;
     const line = stepLine(id, changes);
@@ -169,7 +163,7 @@ export class Log {
   }
 
   /** The own line is at the end of the chunk, after `before` bytes of other lines. */
-  #takeOwnLast(changes: readonly LineChange[], before: number, length: number): boolean {
+  #takeOwnLast(changes: readonly Entry[], before: number, length: number): boolean {
     if (before > 0) this.#take(before);
     if (this.#sealedAtMs !== null) return false;
     // The version of a line is the offset behind its first LF.
@@ -231,7 +225,8 @@ export class Log {
         return;
       }
       case "kept":
-        this.#entries.set(line.key, { version, text: line.text });
+        line.entry.version = version;
+        this.#entries.set(line.entry.key, line.entry);
         return;
       case "seal":
         this.#sealedAtMs = line.timeMs;
@@ -245,11 +240,14 @@ export class Log {
     }
   }
 
-  #apply(changes: readonly LineChange[], version: number): boolean {
+  #apply(changes: readonly Entry[], version: number): boolean {
     for (const change of changes) {
       if ((this.#entries.get(change.key)?.version ?? 0) !== change.version) return false;
     }
-    for (const { key, text } of changes) this.#entries.set(key, { version, text });
+    for (const change of changes) {
+      change.version = version;
+      this.#entries.set(change.key, change);
+    }
     return true;
   }
 

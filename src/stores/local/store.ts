@@ -68,7 +68,7 @@ export class LocalOpenStore implements OpenStore<null> {
   }
 
   async attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
-    const session = await this.#writable(request.keys[0], HEARTBEAT_MS);
+    const session = this.#checked() ?? (await this.#writable(request.keys[0], HEARTBEAT_MS));
     const { id } = request;
     for (let hasAsked = false; ; hasAsked = true) {
       let ahead: readonly string[] = [];
@@ -185,8 +185,14 @@ export class LocalOpenStore implements OpenStore<null> {
   }
 
   async #change<T>(keys: readonly string[], io: Io, decide: Decide<T>): Promise<T> {
-    const session = await this.#writable(keys[0], HEARTBEAT_MS);
+    const session = this.#checked() ?? (await this.#writable(keys[0], HEARTBEAT_MS));
     return session.steps.run(keys, true, io, decide);
+  }
+
+  /** The session, if its files were looked for within the last heartbeat. */
+  #checked(): Session | null {
+    if (this.#isClosed || this.#session?.directory.isReadOnly !== false) return null;
+    return this.#env.system.monoMs() - this.#checkedAtMs < HEARTBEAT_MS ? this.#session : null;
   }
 
   /**

@@ -72,7 +72,7 @@ it("something else than a record under a correct checksum rejects its key alone 
         // The version that the line must name is that of the last line that counted: the log is made anew
         // each time.
         const line = stepLine("fuzz.1", [
-          { key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " ") },
+          { key: '"damaged"', version: 0, text: text.replaceAll(/[\t\n]/g, " "), record: null },
         ]);
         const head = real.subarray(0, real.indexOf("\n", 1) + 1);
         writeFileSync(logIn(dir.path), Buffer.concat([head, line]));
