@@ -17,7 +17,9 @@ const BREATH_MS = 10;
  * Repeats begin within this share of the timeout, so that the caller gets the last error and not the timeout.
  */
 const REPEAT_SHARE = 0.7;
-const REPEAT_PAUSE_MS = 5;
+/** Before the first repeat, and at most: each pause is twice as long as the one before. */
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 50;
 
 /** For calls that tell the same truth however often they are carried out. */
 export const anyAnswer = (): boolean => true;
@@ -80,9 +82,10 @@ export class Caller {
     settles: (answer: T) => boolean,
     untilMs: number,
   ): Promise<T> {
-    let doubt = error;
+    let [doubt, pauseMs] = [error, FIRST_PAUSE_MS];
     while (this.#system.monoMs() < untilMs) {
-      await call.sleep(REPEAT_PAUSE_MS);
+      await call.sleep(pauseMs);
+      pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
       try {
         const answer = await run(call);
         if (settles(answer)) return answer;

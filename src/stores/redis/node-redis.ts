@@ -28,8 +28,11 @@ export interface NodeRedisModule {
   createClient(options: object): NodeRedisClient;
 }
 
-/** Shorter than a call retries, so that the client reconnects within a call once the server is back. */
-const LONGEST_RETRY_MS = 500;
+/**
+ * Well below the 500 ms that one vote of a redlock waits for a node, so that the client reconnects within a call
+ * once the server is back.
+ */
+const LONGEST_RETRY_MS = 200;
 const FIRST_RETRY_MS = 20;
 const CONNECT_MS = 2_000;
 
