@@ -10,19 +10,25 @@ import type { Folder } from "./folder.ts";
 
 const PASSED_NAME = "append-is-atomic";
 const WRITERS = 3;
-const LINES = 400;
+/** A file system that appends by "find the end, then write" lost lines in every run of this length. */
+const LINES = 4_000;
 const LINE_BYTES = 200;
+const LONGEST_MS = 250;
 
-/** Waits for the others, then appends. Plain JavaScript, because it is evaluated in a thread. */
+/** Waits for the others, then appends and counts. Plain JavaScript, because it is evaluated in a thread. */
 const WRITER = `
-const { workerData: { path, letter, gate, writers } } = require("node:worker_threads");
+const { workerData: { path, index, counts, writers } } = require("node:worker_threads");
 const { closeSync, openSync, writeSync } = require("node:fs");
-const line = Buffer.from(letter.repeat(${LINE_BYTES - 1}) + "\\n");
+const line = Buffer.from(String.fromCharCode(97 + index).repeat(${LINE_BYTES - 1}) + "\\n");
 const fd = openSync(path, "a");
-const ready = new Int32Array(gate);
-Atomics.add(ready, 0, 1);
-while (Atomics.load(ready, 0) < writers);
-for (let i = 0; i < ${LINES}; i += 1) writeSync(fd, line);
+const count = new Int32Array(counts);
+Atomics.add(count, 0, 1);
+while (Atomics.load(count, 0) < writers);
+const end = Date.now() + ${LONGEST_MS};
+for (let i = 0; i < ${LINES} && Date.now() < end; i += 1) {
+  writeSync(fd, line);
+  Atomics.add(count, 1 + index, 1);
+}
 closeSync(fd);
 `;
 
@@ -36,16 +42,18 @@ export async function checkAppend(folder: Folder, self: string): Promise<AppendC
   const path = folder.join(`draft.0.append-${self}`);
   closeSync(folder.create(path));
   try {
-    const gate = new SharedArrayBuffer(4);
-    const letters = Array.from({ length: WRITERS }, (_, i) => String.fromCharCode(97 + i));
-    await Promise.all(letters.map((letter) => runWriter({ path, letter, gate, writers: WRITERS })));
+    const counts = new SharedArrayBuffer(4 * (1 + WRITERS));
+    const indexes = Array.from({ length: WRITERS }, (_, index) => index);
+    await Promise.all(indexes.map((index) => runWriter({ path, index, counts, writers: WRITERS })));
+    const [, ...appended] = new Int32Array(counts);
     const lines = readFileSync(path, "latin1").split("\n").slice(0, -1);
-    const whole = letters.map(
-      (letter) => lines.filter((line) => line === letter.repeat(LINE_BYTES - 1)).length,
-    );
-    const isAtomic = lines.length === WRITERS * LINES && whole.every((count) => count === LINES);
-    const found = whole.reduce((sum, count) => sum + count, 0);
-    return { isAtomic, what: `${found} of ${WRITERS * LINES} lines that were appended at once are whole` };
+    const whole = indexes.map((index) => {
+      const line = String.fromCharCode(97 + index).repeat(LINE_BYTES - 1);
+      return lines.filter((one) => one === line).length;
+    });
+    const isAtomic = whole.every((count, index) => count === appended[index]);
+    const sum = (of: readonly number[]): number => of.reduce((total, count) => total + count, 0);
+    return { isAtomic, what: `${sum(whole)} of ${sum(appended)} lines that were appended at once are whole` };
   } finally {
     unlinkSync(path);
   }

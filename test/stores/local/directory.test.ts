@@ -18,6 +18,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Disk } from "../../../faults/disk.ts";
+import { preloadLibrary } from "../../../faults/preload.ts";
 import { local, localByUrl } from "../../../src/stores/local/index.ts";
 import { currentUser, defaultDirectory, openDefault } from "../../../src/stores/local/lock-directory.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
@@ -226,8 +227,9 @@ describe("files that are not ours in the place of the log", () => {
   });
 });
 
-describe("the directory of another user, for root", () => {
-  it.runIf(uid === 0)("is read and never written to: no file is made, changed or removed", async () => {
+// Only root can make a directory of another user.
+describe.each(uid === 0 ? ["root"] : [])("the directory of another user, for %s", () => {
+  it("is read and never written to: no file is made, changed or removed", async () => {
     chownSync(dir.path, OTHER_USER, OTHER_USER);
     const holder = await otherUsersActor(dir.path);
     expect(await tell(holder, "take", "theirs")).toEqual({ take: "granted" });
@@ -248,7 +250,7 @@ describe("the directory of another user, for root", () => {
     await holder.end();
   });
 
-  it.runIf(uid === 0)("without any lock is empty, and stays so", async () => {
+  it("without any lock is empty, and stays so", async () => {
     chownSync(dir.path, OTHER_USER, OTHER_USER);
     const store = await openIn(dir.path);
     expect(await store.inspect("k", plainIo())).toBeNull();
@@ -330,6 +332,22 @@ describe("a disk that is full", () => {
     });
     expect(await heard(refused)).toMatchObject({ refused: "ERR_STORE_UNAVAILABLE" });
     expect(readdirSync(dir.path)).toEqual([]);
+  });
+});
+
+describe("a file system that does not append atomically", () => {
+  it("is found by doctor", async () => {
+    const library = await preloadLibrary("append-shim");
+    const env = { ...process.env, LD_PRELOAD: library, HOLDFAST_APPEND: dir.path };
+    const careless = await actor(dir.path, [], { env });
+    expect(await tell(careless, "check")).toEqual({
+      found: expect.arrayContaining(["append-not-atomic"]) as string[],
+    });
+    await careless.end();
+    const careful = await actor(dir.path);
+    const { found } = await tell(careful, "check");
+    expect(found).not.toContain("append-not-atomic");
+    await careful.end();
   });
 });
 

@@ -86,6 +86,10 @@ async function main(): Promise<void> {
       }
       return { spun };
     },
+    /** The ids of what `check` finds. */
+    async check() {
+      return { found: (await store.check(plainIo(20_000))).map(({ id }) => id) };
+    },
     async close() {
       await store.close();
       return { closed: true };
