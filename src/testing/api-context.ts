@@ -40,7 +40,12 @@ export class ApiContext {
    * the case began. Read it after the time was measured.
    */
   get slackMs(): number {
-    return SLACK_MS + this.#meter.stalledMs();
+    return SLACK_MS + this.stalledMs;
+  }
+
+  /** How long the machine stalled since the case began. */
+  get stalledMs(): number {
+    return this.#meter.stalledMs();
   }
 
   /** Until `count` others wait for a key that is held. A store that cannot tell who waits gets the time that a start takes. */
