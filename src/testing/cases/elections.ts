@@ -87,11 +87,12 @@ export const electionCases: readonly ApiCase[] = [
       await arrives("the sight of the first", () => seen.includes("one"));
       await first.resign();
       assert.equal(first.isLeader, false);
-      await arrives("the second leader", () => second.isLeader);
+      const soonMs = ctx.guarantees.pollMs + ctx.slackMs;
+      await arrives("the second leader", () => second.isLeader, soonMs);
       grew(term, must(await observer.leader(), "the second leader").fence);
       await arrives("the sight of the second", () => seen.includes("two"));
       await second.close();
-      await arrives("the return of the first", () => first.isLeader);
+      await arrives("the return of the first", () => first.isLeader, soonMs);
       await Promise.all([first.close(), observer.close()]);
       await Promise.all([first.closed, second.closed, observer.closed, watching]);
       assert.equal(await three.inspect(name), null);
