@@ -15,16 +15,21 @@ export interface Question<W extends string> {
   /** What a node may say, the strongest first. */
   readonly words: readonly W[];
   readonly ask: (node: Node) => Promise<string>;
+  /**
+   * One node that says the strongest word outweighs a majority that says another. A revoked holder hears of it from the first
+   * node and releases; the nodes that hear of the release before the revocation then have nothing left to revoke.
+   */
+  readonly oneIsEnough?: boolean;
 }
 
 export async function tally<W extends string>(
   fleet: Fleet,
-  { doing, key, words, ask }: Question<W>,
+  { doing, key, words, ask, oneIsEnough = false }: Question<W>,
   io: Io,
 ): Promise<W> {
   const { majority } = fleet;
   const { decision, votes } = await fleet.ask<string, W>(
-    { ask, decide: (now) => wordOf(now, words, majority) },
+    { ask, decide: (now) => wordOf(now, words, { majority, oneIsEnough }) },
     io,
   );
   if (decision !== null) return decision;
@@ -35,11 +40,11 @@ export async function tally<W extends string>(
 function wordOf<W extends string>(
   votes: readonly Vote<string>[],
   words: readonly W[],
-  majority: number,
+  { majority, oneIsEnough }: { readonly majority: number; readonly oneIsEnough: boolean },
 ): W | null {
   const said = words.map((word) => count(votes, (answer) => answer === word));
   const most = said.findIndex((times) => times >= majority);
-  if (most !== -1) return words[most] as W;
+  if (most !== -1) return words[oneIsEnough && (said[0] as number) > 0 ? 0 : most] as W;
   const spoke = said.reduce((sum, times) => sum + times, 0);
   if (pending(votes) > 0 || spoke < majority) return null;
   return words[said.findIndex((times) => times > 0)] as W;
