@@ -41,7 +41,12 @@ export class ApiContext {
    * stalled since the case began. Read it after the time was measured.
    */
   get slackMs(): number {
-    return SLACK_MS + this.#meter.stalledMs();
+    return SLACK_MS + this.stalledMs;
+  }
+
+  /** How long the machine stalled since the case began. */
+  get stalledMs(): number {
+    return this.#meter.stalledMs();
   }
 
   /**

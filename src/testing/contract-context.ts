@@ -71,6 +71,11 @@ export class ContractContext {
     return this.#system.monoMs();
   }
 
+  /** The ttl of a lease that must outlive a few calls: short in virtual time, in real time enough for a busy machine. */
+  get shortTtlMs(): number {
+    return this.virtual === null ? 2_000 : 300;
+  }
+
   async pass(ms: number): Promise<void> {
     if (this.virtual !== null) await this.virtual.advance(ms);
     else await sleep(ms);

@@ -34,7 +34,7 @@ describe("two at once", () => {
   });
 
   it("share it when both say so, and keep out who does not", async () => {
-    const first = box.start(["run", "--shared", "k", "--", "sh", "-c", "echo in; sleep 20"]);
+    const first = box.start(["run", "--shared", "k", "--", "sh", "-c", "echo in; sleep 600"]);
     await first.says(/in/);
     expect((await box.run(["run", "-n", "--shared", "k", "--", "true"])).code).toBe(0);
     expect((await box.run(["run", "-n", "k", "--", "true"])).code).toBe(75);
@@ -42,21 +42,21 @@ describe("two at once", () => {
 
   it("may be two when the limit is two, and not three", async () => {
     const two = [0, 1].map(() =>
-      box.start(["run", "--limit", "2", "k", "--", "sh", "-c", "echo in; sleep 20"]),
+      box.start(["run", "--limit", "2", "k", "--", "sh", "-c", "echo in; sleep 600"]),
     );
     for (const one of two) await one.says(/in/);
     expect((await box.run(["run", "-n", "--limit", "2", "k", "--", "true"])).code).toBe(75);
   });
 
   it("do not meet on different keys", async () => {
-    await box.start(["run", "a", "--", "sh", "-c", "echo in; sleep 20"]).says(/in/);
+    await box.start(["run", "a", "--", "sh", "-c", "echo in; sleep 600"]).says(/in/);
     expect((await box.run(["run", "-n", "b", "--", "true"])).code).toBe(0);
   });
 });
 
 describe("busy", () => {
   beforeEach(async () => {
-    await box.start(["run", "--label", "the first", "k", "--", "sh", "-c", "echo in; sleep 20"]).says(/in/);
+    await box.start(["run", "--label", "the first", "k", "--", "sh", "-c", "echo in; sleep 600"]).says(/in/);
   });
 
   it("ends in 75 at once with -n, and says who holds it", async () => {

@@ -183,7 +183,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     const { reason, fence, force } = options;
     const args = [reason, fence === undefined ? "" : String(fence), force ? "1" : "0"];
     const words: readonly RevokeAnswer[] = ["revoked", "other-fence", "free"];
-    return this.#tally("revoke", key, args, { doing: "revocation", words, done: "revoked" }, io);
+    return this.#tally("revoke", key, args, { doing: "revocation", words, oneIsEnough: true }, io);
   }
 
   async check(io: Io): Promise<readonly Finding[]> {
@@ -211,7 +211,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     name: "note" | "revoke",
     key: string,
     args: readonly string[],
-    question: Pick<Question<W>, "doing" | "words" | "done">,
+    question: Pick<Question<W>, "doing" | "words" | "oneIsEnough">,
     io: Io,
   ): Promise<W> {
     if (this.#closed) throw closedError(key);

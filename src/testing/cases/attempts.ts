@@ -31,10 +31,10 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: 300 });
+      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
       const b = ctx.party(two, key, { label: "b" });
       await a.take();
-      await ctx.pass(200);
+      await ctx.pass(ctx.shortTtlMs / 2);
       await a.take();
       const endMs = a.endsAtMs();
       await ctx.first([b], endMs - ctx.nowMs() + a.request.graceMs);

@@ -26,19 +26,24 @@ export const electionCases: readonly ApiCase[] = [
       const all = [await ctx.locks(), await ctx.locks(), await ctx.locks()];
       const name = ctx.key("leader");
       const log: string[] = [];
+      /** Who lost a term to a stall of the machine: such a term has no end. */
+      const lost = new Set<string>();
       let terms = 0;
       const campaign = (locks: Locks, who: number): Election =>
         locks.elect(name, async (lease) => {
           log.push(`begin ${lease.fence} ${who}`);
           terms += 1;
           await sleep(terms % 10 === 0 ? 3 : 0);
-          assert.equal(lease.held, true);
-          log.push(`end ${lease.fence} ${who}`);
+          if (lease.held) log.push(`end ${lease.fence} ${who}`);
+          else lost.add(String(who));
         });
       const elections = all.map(campaign);
       await arrives("the last term", () => terms >= TERMS);
       await Promise.all(elections.map((election) => election.close()));
-      assert.ok(judge(log).finished >= TERMS, "terms are missing");
+      const { finished, unfinished } = judge(log, lost);
+      assert.ok(finished + unfinished >= TERMS, "terms are missing");
+      const isExcused = ctx.stalledMs > ctx.guarantees.claimMs / 2;
+      assert.ok(unfinished === 0 || isExcused, `${unfinished} terms were lost`);
       const led = new Set(log.map((line) => line.split(" ")[2])).size;
       if (ctx.guarantees.order === "fifo") assert.equal(led, 3, `only ${led} ever led`);
       // A candidate whose attempt was under way when it was closed may be granted once more, and gives the key back after its caller
@@ -82,11 +87,12 @@ export const electionCases: readonly ApiCase[] = [
       await arrives("the sight of the first", () => seen.includes("one"));
       await first.resign();
       assert.equal(first.isLeader, false);
-      await arrives("the second leader", () => second.isLeader);
+      const soonMs = ctx.guarantees.pollMs + ctx.slackMs;
+      await arrives("the second leader", () => second.isLeader, soonMs);
       grew(term, must(await observer.leader(), "the second leader").fence);
       await arrives("the sight of the second", () => seen.includes("two"));
       await second.close();
-      await arrives("the return of the first", () => first.isLeader);
+      await arrives("the return of the first", () => first.isLeader, soonMs);
       await Promise.all([first.close(), observer.close()]);
       await Promise.all([first.closed, second.closed, observer.closed, watching]);
       assert.equal(await three.inspect(name), null);

@@ -97,7 +97,7 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.virtual === null ? 2_000 : 300 });
+      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
       const b = ctx.party(two, key, { label: "b" });
       const grant = await a.take();
       assert.equal(grant.anchor, a.request.seq);

@@ -68,7 +68,7 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: 300 });
+      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
       const b = ctx.party(two, key, { label: "b" });
       await a.take();
       assert.equal(await revoke(two, key, false), "revoked");

@@ -36,13 +36,14 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const gone = ctx.party(store, key, { label: "gone", permits: 2, limit: 3, ttlMs: 200 });
+      const ttlMs = ctx.shortTtlMs;
+      const gone = ctx.party(store, key, { label: "gone", permits: 2, limit: 3, ttlMs });
       const stays = ctx.party(store, key, { label: "stays", limit: 3 });
       const next = ctx.party(store, key, { label: "next", permits: 2, limit: 3 });
       await gone.take();
       await stays.take();
       await next.refused();
-      await ctx.first([next], 200 + gone.request.graceMs);
+      await ctx.first([next], ttlMs + gone.request.graceMs);
       assert.ok(ctx.nowMs() >= gone.endsAtMs(), "more permits were out than there are");
       assert.deepEqual([await gone.owns(), await stays.owns()], [false, true]);
     },
