@@ -1,6 +1,6 @@
 // What a case at the level of the raw contract works with: opened stores, parties, fresh keys, and time.
-// Where the store's clock is this machine's, time is virtual: bounds are exact and nothing is waited for. Elsewhere the
-// same case waits in real time, and what it asserts holds however slow the machine is.
+// Where the store's clock is this machine's, time is virtual: bounds are exact and nothing is waited for.
+// Elsewhere the same case waits in real time, and what it asserts holds however slow the machine is.
 
 import assert from "node:assert/strict";
 import type { Guarantees, LockInfo, OpenStore } from "../core/store.ts";
@@ -14,7 +14,9 @@ import { VirtualSystem } from "./virtual-system.ts";
 
 /** How finely `until` looks. */
 const STEP_MS = 20;
-/** What a store may be late by: ten times what an idle machine needs. Virtual time needs none, but rounding. */
+/**
+ * What a store may be late by: ten times what an idle machine needs. Virtual time needs none, but rounding.
+ */
 const REAL_SLACK_MS = 2_000;
 const VIRTUAL_SLACK_MS = 2 * STEP_MS;
 
@@ -71,7 +73,10 @@ export class ContractContext {
     return this.#system.monoMs();
   }
 
-  /** The ttl of a lease that must outlive a few calls: short in virtual time, in real time enough for a busy machine. */
+  /**
+   * The ttl of a lease that must outlive a few calls: short in virtual time, in real time enough for a busy
+   * machine.
+   */
   get shortTtlMs(): number {
     return this.virtual === null ? 2_000 : 300;
   }

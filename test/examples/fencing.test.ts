@@ -1,4 +1,5 @@
-// The example as people run it: every guard refuses the holder that slept, and without a guard the update is lost.
+// The example as people run it: every guard refuses the holder that slept, and without a guard the update is
+// lost.
 
 import { execFile } from "node:child_process";
 import { join } from "node:path";

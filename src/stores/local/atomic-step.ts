@@ -169,8 +169,8 @@ function recordFinder(changes: readonly StepEntry[]): (key: string) => KeyRecord
 }
 
 /**
- * Writes the records into the entries, and says whether one of them changed. Then all are appended: of several
- * keys the unchanged ones were relied on too.
+ * Writes the records into the entries, and says whether one of them changed. Then all are appended: of
+ * several keys the unchanged ones were relied on too.
  */
 function takeChanges(changes: readonly StepEntry[]): boolean {
   let isChanged = false;

@@ -33,8 +33,8 @@ const FRAME_BYTES: number = 4 * DIGITS + 1;
 const FIRST_BUFFER_BYTES = 1 << 16;
 
 /**
- * What a line says of one key. `key` and `text`, the record, are JSON as they stand in the log. In a line, `version` is the
- * one that the change was made from; once the line counts, it is the version of the line.
+ * What a line says of one key. `key` and `text`, the record, are JSON as they stand in the log. In a line,
+ * `version` is the one that the change was made from; once the line counts, it is the version of the line.
  */
 export interface Entry {
   readonly key: string;

@@ -119,8 +119,8 @@ export class Log {
   }
 
   /**
-   * Makes all of the changes or none, and keeps them as the entries of their keys. False if another process changed one of the keys first. With
-   * `mayUseSpare` a full disk gives up its spare file for this line.
+   * Makes all of the changes or none, and keeps them as the entries of their keys. False if another process
+   * changed one of the keys first. With `mayUseSpare` a full disk gives up its spare file for this line.
    */
   append(changes: readonly Entry[], timeMs: number, mayUseSpare: boolean): boolean {
     this.#appended += 1;

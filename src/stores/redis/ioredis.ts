@@ -1,5 +1,6 @@
-// ioredis (5 and 6) behind the port. The client is known by its shape. One that was given is never changed or closed; for
-// listening it is duplicated. Its offline queue cannot be left again, so a command waits here until the client is ready.
+// ioredis (5 and 6) behind the port. The client is known by its shape. One that was given is never changed or
+// closed; for listening it is duplicated. Its offline queue cannot be left again, so a command waits here
+// until the client is ready.
 
 import type { ConnectionOptions } from "node:tls";
 import { StoreUnavailableError } from "../../core/errors.ts";
@@ -28,8 +29,8 @@ export type IoredisClass = {
 };
 
 /**
- * Well below the 500 ms that one vote of a redlock waits for a node, so that the client reconnects within a call
- * once the server is back.
+ * Well below the 500 ms that one vote of a redlock waits for a node, so that the client reconnects within a
+ * call once the server is back.
  */
 const LONGEST_RETRY_MS = 200;
 const FIRST_RETRY_MS = 20;
@@ -183,7 +184,10 @@ class IoredisSession implements Session {
   }
 }
 
-/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
+/**
+ * The first connection of a client fails at once, so that its opener hears why; later ones are tried again
+ * for ever, or never.
+ */
 class Reconnection {
   /** Why the last try failed. */
   failure: Error | null = null;

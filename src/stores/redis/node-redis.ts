@@ -29,8 +29,8 @@ export interface NodeRedisModule {
 }
 
 /**
- * Well below the 500 ms that one vote of a redlock waits for a node, so that the client reconnects within a call
- * once the server is back.
+ * Well below the 500 ms that one vote of a redlock waits for a node, so that the client reconnects within a
+ * call once the server is back.
  */
 const LONGEST_RETRY_MS = 200;
 const FIRST_RETRY_MS = 20;
@@ -172,7 +172,10 @@ export const PLAIN: object = { typeMapping: {} };
 /** Replies as bytes: by the sign of a bulk string in 5 and later, by name in 4. */
 export const BYTES: object = { typeMapping: { [36]: Buffer }, returnBuffers: true };
 
-/** The first connection of a client fails at once, so that its opener hears why; later ones are tried again for ever, or never. */
+/**
+ * The first connection of a client fails at once, so that its opener hears why; later ones are tried again
+ * for ever, or never.
+ */
 class Reconnection {
   /** Why the last try failed. */
   failure: Error | null = null;
@@ -193,8 +196,8 @@ class Reconnection {
       if (!this.#connected) failures.push(this.failure);
     });
     await client.connect();
-    // It also resolves when the server hung up during the greeting, as one does that has too many clients, and then believes
-    // in a dead socket for ever.
+    // It also resolves when the server hung up during the greeting, as one does that has too many clients,
+    // and then believes in a dead socket for ever.
     if (failures[0] !== undefined) throw failures[0];
     this.#connected = true;
     client.unref?.();
@@ -202,7 +205,10 @@ class Reconnection {
   }
 }
 
-/** The same on later connections, as to a server that is just ending: it calls itself ready after its socket has failed. */
+/**
+ * The same on later connections, as to a server that is just ending: it calls itself ready after its socket
+ * has failed.
+ */
 function mistrust(client: NodeRedisClient): void {
   let failed = false;
   client.on("connect", () => {

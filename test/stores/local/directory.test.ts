@@ -338,8 +338,8 @@ describe("a disk that is full", () => {
 describe("a file system that does not append atomically", () => {
   it("is found by doctor", async () => {
     const library = await preloadLibrary("append-shim");
-    const env = { ...process.env, LD_PRELOAD: library, HOLDFAST_APPEND: dir.path };
-    const careless = await actor(dir.path, [], { env });
+    const preloaded = { ...process.env, LD_PRELOAD: library, HOLDFAST_APPEND: dir.path };
+    const careless = await actor(dir.path, [], { env: preloaded });
     expect(await tell(careless, "check")).toEqual({
       found: expect.arrayContaining(["append-not-atomic"]) as string[],
     });
