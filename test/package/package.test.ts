@@ -45,10 +45,9 @@ describe("the packed package", () => {
     expect(files.filter((name) => /\.test\.|(^|\/)fixture\./.test(name))).toEqual([]);
   });
 
-  it("brings no package but the two it names and theirs, and no client of a server", () => {
+  it("brings one other package, and no client of a server", () => {
     const beside = readdirSync(join(project.dir, "node_modules")).filter((name) => !name.startsWith("."));
-    expect(beside).toEqual(expect.arrayContaining(["commander", "fs-native-extensions", "holdfast"]));
-    expect(beside.filter((name) => ["ioredis", "redis", "pg", "mysql2", "@grpc"].includes(name))).toEqual([]);
+    expect(beside.toSorted()).toEqual(["commander", "holdfast"]);
   });
 
   it("is imported by every subpath", async () => {
