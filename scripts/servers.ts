@@ -5,11 +5,11 @@ import { findProgram } from "./servers/packages.ts";
 import { kinds, type ServerKind } from "./servers/kinds.ts";
 import type { RunningServer } from "./servers/process.ts";
 
-const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${Object.keys(kinds).join(", ")})`;
+const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${Object.keys(kinds).join(", ")}, all)`;
 
 async function install(chosen: readonly ServerKind[]): Promise<void> {
-  for (const program of chosen.flatMap((kind) => kind.programs)) {
-    console.log((await findProgram(program)).path);
+  for (const { programs, cache } of chosen) {
+    for (const program of programs) console.log((await findProgram(program, cache?.())).path);
   }
 }
 
@@ -34,7 +34,8 @@ async function start(chosen: readonly ServerKind[]): Promise<void> {
 
 async function main(args: readonly string[]): Promise<void> {
   const [command, ...names] = args;
-  const chosen = names.map((name) => (Object.hasOwn(kinds, name) ? kinds[name] : undefined));
+  const wanted = names[0] === "all" ? Object.keys(kinds) : names;
+  const chosen = wanted.map((name) => (Object.hasOwn(kinds, name) ? kinds[name] : undefined));
   const known = chosen.filter((kind) => kind !== undefined);
   if (known.length === 0 || known.length < names.length || (command !== "start" && command !== "install")) {
     console.error(USAGE);

@@ -13,6 +13,8 @@ async function main() {
   const parts = [await build()];
   if (parts[0].failed > 0) return parts;
   parts.push(...(await Promise.all(statics.map((part) => part()))));
+  // First, because to unpack servers beside the tests would slow them down. Takes a second when they are there.
+  parts.push(await runPart("install", ["--import", "tsx", "scripts/servers.ts", "install", "all"]));
   const names = testParts(root)
     .filter(({ isLong }) => isAll || !isLong)
     .map(({ name }) => name);

@@ -3,7 +3,7 @@
 import { mariadbProgram, startMariadb } from "./mariadb.ts";
 import { etcdProgram, startEtcd } from "./etcd.ts";
 import type { Program } from "./packages.ts";
-import { postgresProgram, startPostgres } from "./postgres.ts";
+import { postgresProgram, readableCache, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./process.ts";
 import { redisProgram, startRedis } from "./redis.ts";
 import { startCluster } from "./redis-cluster.ts";
@@ -12,12 +12,14 @@ import { startZooKeeper, zookeeperProgram } from "./zookeeper.ts";
 
 export interface ServerKind {
   readonly programs: readonly Program[];
+  /** Where the programs are unpacked, if another user runs them. */
+  readonly cache?: () => string;
   start(): Promise<RunningServer>;
 }
 
 export const kinds: Readonly<Record<string, ServerKind>> = {
   etcd: { programs: [etcdProgram], start: () => startEtcd() },
-  postgres: { programs: [postgresProgram], start: () => startPostgres() },
+  postgres: { programs: [postgresProgram], cache: readableCache, start: () => startPostgres() },
   mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
   redis: { programs: [redisProgram], start: () => startRedis() },
   sentinel: { programs: [redisProgram], start: () => startSentinel() },

@@ -18,7 +18,7 @@ function runnerWithAlone(isAlone: (one: Case) => boolean): Runner {
   return {
     describe,
     // Longer than the suite waits, so that its own message is the one that is seen.
-    it: (name, fn) => (titles.has(name) ? it : it.concurrent)(name, fn, CASE_MS + 30_000),
+    it: (name, fn) => (titles.has(name) ? it : it.concurrent)(name, fn, 3 * CASE_MS + 30_000),
     beforeAll,
     afterAll,
   };
