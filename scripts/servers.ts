@@ -5,7 +5,8 @@ import { findProgram } from "./servers/packages.ts";
 import { kinds, type ServerKind } from "./servers/kinds.ts";
 import type { RunningServer } from "./servers/process.ts";
 
-const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${Object.keys(kinds).join(", ")}, all)`;
+const NAMES = [...Object.keys(kinds), "all"].join(", ");
+const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${NAMES})`;
 
 async function install(chosen: readonly ServerKind[]): Promise<void> {
   for (const { programs, cache } of chosen) {

@@ -1,6 +1,6 @@
-// `npm test`: builds, checks types, lint and format, and runs every part of the tests, with real servers and processes.
-// `npm run test:all` (`--all`): the long parts too, and other versions of Node.
-// The last line is always `N passed, N failed`; a part that fails without a failed test of its own counts as one.
+// `npm test`: builds, checks types, lint and format, and runs every part of the tests, with real servers and
+// processes. `npm run test:all` (`--all`): the long parts too, and other versions of Node. The last line is
+// always `N passed, N failed`; a part that fails without a failed test of its own counts as one.
 import { build, root, runPart, runTests, statics } from "./parts.mjs";
 import { testParts } from "./test-parts.mjs";
 
@@ -13,7 +13,8 @@ async function main() {
   const parts = [await build()];
   if (parts[0].failed > 0) return parts;
   parts.push(...(await Promise.all(statics.map((part) => part()))));
-  // First, because to unpack servers beside the tests would slow them down. Takes a second when they are there.
+  // First, because to unpack servers beside the tests would slow them down. Takes a second when they are
+  // there.
   parts.push(await runPart("install", ["--import", "tsx", "scripts/servers.ts", "install", "all"]));
   const names = testParts(root)
     .filter(({ isLong }) => isAll || !isLong)

@@ -1,5 +1,6 @@
-// `testStore`: selects the cases by what the store declares, and registers them with whatever test runner is at hand.
-// A case that does not apply is left out with its reason; nothing is skipped because something was not there.
+// `testStore`: selects the cases by what the store declares, and registers them with whatever test runner is
+// at hand. A case that does not apply is left out with its reason; nothing is skipped because something was
+// not there.
 
 import assert from "node:assert/strict";
 import type { Guarantees } from "../core/store.ts";
@@ -12,7 +13,10 @@ import { within } from "./io.ts";
 import { ProcessContext } from "./process-context.ts";
 import { StallMeter } from "./stall-meter.ts";
 
-/** The slice of a test runner that the suite needs: vitest's as it is; of node:test and mocha with `before` and `after`. */
+/**
+ * The slice of a test runner that the suite needs: vitest's as it is; of node:test and mocha with `before`
+ * and `after`.
+ */
 export interface Runner {
   describe(name: string, fn: () => void): unknown;
   it(name: string, fn: () => Promise<void>): unknown;
@@ -32,7 +36,9 @@ export interface Plan {
   readonly absent: Readonly<Record<string, string>>;
 }
 
-/** Give the runner a little more than this per test, so that the suite's own message is the one that is seen. */
+/**
+ * Give the runner a little more than this per test, so that the suite's own message is the one that is seen.
+ */
 export const CASE_MS = 120_000;
 
 /** How often a case runs again that failed while the machine stalled. */
@@ -58,10 +64,10 @@ export function planFor(guarantees: Guarantees): Plan {
 }
 
 /**
- * Runs one case. Cases in real time rest on the machine: a waiter whose heartbeat is late loses its place by the
- * rules, and so does a lease whose renewal is late. If a case fails and the machine stalled meanwhile for about
- * as long as such a heartbeat may be late, nobody can tell a mistake from the stall, and the case runs again. A
- * mistake fails every time.
+ * Runs one case. Cases in real time rest on the machine: a waiter whose heartbeat is late loses its place by
+ * the rules, and so does a lease whose renewal is late. If a case fails and the machine stalled meanwhile for
+ * about as long as such a heartbeat may be late, nobody can tell a mistake from the stall, and the case runs
+ * again. A mistake fails every time.
  */
 export async function runCase(one: Case, store: Subject, server: Server = {}): Promise<void> {
   const stallMs = Math.min(store.guarantees.claimMs, LONGEST_STALL_MS) / 2;
