@@ -107,13 +107,11 @@ export const ruleMutants: readonly Mutant[] = [
     caughtBy: ["fences/shared-holders", "api/shared"],
     plant(store, world) {
       const attempt = store.attempt.bind(store);
-      store.attempt = (request, io) => {
-        const answer = attempt(request, io);
-        for (const record of world.records(request.keys)) {
-          if (request.mode === "shared" && record.holders.length > 0)
-            record.last = (record.holders[0]?.fence ?? 0) - 1;
-        }
-        return answer;
+      store.attempt = async (request, io) => {
+        const answer = await attempt(request, io);
+        if (!("granted" in answer) || request.mode !== "shared") return answer;
+        const fences = world.records(request.keys).map(({ holders }) => BigInt(holders[0]?.fence ?? 0));
+        return { granted: { ...answer.granted, fences } };
       };
     },
   },
