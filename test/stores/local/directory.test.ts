@@ -305,7 +305,7 @@ describe("processes of version 0.1.0", () => {
 });
 
 describe("a disk that is full", () => {
-  it("lets what is held be renewed and released, and rejects new locks by name (P17)", async () => {
+  it("rejects new locks by name, and what was held is still held afterwards (P17)", async () => {
     const disk = await Disk.open();
     const full = await actor(dir.path, [], { env: { ...process.env, ...disk.environment } });
     expect(await tell(full, "take", "held")).toEqual({ take: "granted" });
