@@ -1,7 +1,8 @@
-/* Loaded in front of the C library: the disk of one process is full for the files below one folder, while the harness says so.
- * The file named by HOLDFAST_DISK is mapped: eight bytes that count how often ENOSPC was answered, one that says "full", and
- * from the sixteenth on the folder. What is there already can be written over, nothing can grow. What fits of a write is
- * written, as a file system does it. Other files, pipes and sockets must never be touched.
+/* Loaded in front of the C library: the disk of one process is full for the files below one folder, while
+ * the harness says so. The file named by HOLDFAST_DISK is mapped as `struct control`. Bytes that exist can be
+ * overwritten. A file can grow only by what was freed since the disk is full: a file that is removed frees
+ * its size. The part of a write that fits is written, as a file system does it. Other files, pipes and
+ * sockets are never touched.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,10 +22,13 @@
 #define LINK_SIZE (PAGE + 64)
 
 struct control {
+  /* How often ENOSPC was answered. */
   _Atomic uint64_t answers;
   _Atomic uint8_t full;
   char unused[7];
-  char folder[PAGE - 16];
+  /* Bytes of files that were removed since the disk is full, less those that were written since. */
+  _Atomic uint64_t freed;
+  char folder[PAGE - 24];
 };
 
 static struct control *control;
@@ -61,6 +65,15 @@ static int is_stuck(int file, off_t *size) {
   return stuck;
 }
 
+/* Takes up to `wanted` bytes of what was freed, and says how many. */
+static size_t take_freed(size_t wanted) {
+  uint64_t freed = atomic_load(&control->freed);
+  for (;;) {
+    size_t taken = wanted < freed ? wanted : freed;
+    if (atomic_compare_exchange_weak(&control->freed, &freed, freed - taken)) return taken;
+  }
+}
+
 #define HERE (-1)
 
 /* How many of the bytes can be written, from an offset or from where the file stands. */
@@ -71,8 +84,8 @@ static size_t room(int file, off_t from, size_t count) {
   int appends = (fcntl(file, F_GETFL) & O_APPEND) != 0;
   off_t at = appends ? size : from == HERE ? lseek(file, 0, SEEK_CUR) : from;
   errno = before;
-  if (at >= size) return 0;
-  return count > (size_t)(size - at) ? (size_t)(size - at) : count;
+  size_t exists = at >= size ? 0 : (size_t)(size - at);
+  return count > exists ? exists + take_freed(count - exists) : count;
 }
 
 static int no_space(void) {
@@ -85,7 +98,12 @@ static int no_space(void) {
 static int vector_fits(int file, const struct iovec *pieces, int count, off_t from) {
   size_t sum = 0;
   for (int i = 0; i < count; i += 1) sum += pieces[i].iov_len;
-  return room(file, from, sum) == sum;
+  size_t fits = room(file, from, sum);
+  if (fits == sum) return 1;
+  off_t size;
+  size_t exists = is_stuck(file, &size) && from != HERE && from < size ? (size_t)(size - from) : 0;
+  if (fits > exists) atomic_fetch_add(&control->freed, fits - exists);
+  return 0;
 }
 
 ssize_t write(int file, const void *bytes, size_t count) {
@@ -136,6 +154,31 @@ int ftruncate(int file, off_t size) {
   if (is_stuck(file, &present) && size > present) return no_space();
   return (int)syscall(SYS_ftruncate, file, size);
 }
+
+/* A name below the folder that is the last one of its file. Never changes errno. */
+static off_t size_freed_by(int folder, const char *path) {
+  if (control == NULL || !atomic_load_explicit(&control->full, memory_order_acquire)) return 0;
+  int before = errno;
+  off_t size = 0;
+  int file = openat(folder, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  struct stat about;
+  if (file >= 0) {
+    int isLast = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1;
+    if (isLast && is_below(file)) size = about.st_size;
+    close(file);
+  }
+  errno = before;
+  return size;
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+  off_t size = size_freed_by(folder, path);
+  int result = (int)syscall(SYS_unlinkat, folder, path, flags);
+  if (result == 0 && size > 0) atomic_fetch_add(&control->freed, (uint64_t)size);
+  return result;
+}
+
+int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
 
 #define AS(other) __attribute__((alias(#other)))
 ssize_t pwrite64(int, const void *, size_t, off64_t) AS(pwrite);

@@ -23,7 +23,8 @@ import { preloadLibrary } from "./preload.ts";
 /** As in disk-shim.c. */
 const SIZE = 4_096;
 const FULL_AT = 8;
-const FOLDER_AT = 16;
+const FREED_AT = 16;
+const FOLDER_AT = 24;
 
 export class Disk {
   readonly #home: string;
@@ -55,12 +56,13 @@ export class Disk {
     return disk;
   }
 
-  /** Nothing below the folder can grow from now on. */
+  /** From now on files below the folder can grow only by what is removed there. */
   fill(folder: string): void {
     this.free();
     const path = Buffer.alloc(SIZE - FOLDER_AT);
     path.write(realpathSync(folder));
     writeSync(this.#file, path, 0, path.length, FOLDER_AT);
+    writeSync(this.#file, Buffer.alloc(8), 0, 8, FREED_AT);
     writeSync(this.#file, Buffer.of(1), 0, 1, FULL_AT);
   }
 

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -305,19 +306,24 @@ describe("processes of version 0.1.0", () => {
 });
 
 describe("a disk that is full", () => {
-  it("rejects new locks by name, and what was held is still held afterwards (P17)", async () => {
+  it("rejects new locks by name, and gives up its spare file for what was held (P17)", async () => {
     const disk = await Disk.open();
     const full = await actor(dir.path, [], { env: { ...process.env, ...disk.environment } });
-    expect(await tell(full, "take", "held")).toEqual({ take: "granted" });
+    for (const key of ["held", "released"])
+      expect(await tell(full, "take", key)).toEqual({ take: "granted" });
     disk.fill(dir.path);
     expect(await tell(full, "take", "new")).toMatchObject({
       error: "ERR_STORE_UNAVAILABLE",
       message: expect.stringMatching(/no room left.*ENOSPC/s) as string,
     });
     expect(disk.answers).toBeGreaterThan(0);
+    const spare = join(folderIn(dir.path), "spare");
+    expect(existsSync(spare)).toBe(true);
+    expect(await tell(full, "release", "released")).toMatchObject({ release: "released" });
+    expect(existsSync(spare)).toBe(false);
     disk.free();
     const store = await openIn(dir.path);
-    expect(await store.inspect("new", plainIo())).toBeNull();
+    for (const key of ["new", "released"]) expect(await store.inspect(key, plainIo())).toBeNull();
     expect(await isBusy(store, request("held", { queue: false }))).toBe(true);
     expect(await tell(full, "release", "held")).toMatchObject({ release: "released" });
     await grantOf(store, request("held"));
