@@ -67,7 +67,7 @@ export function planFor(guarantees: Guarantees): Plan {
  * Runs one case. Cases in real time rest on the machine: a waiter whose heartbeat is late loses its place by
  * the rules, and so does a lease whose renewal is late. If a case fails and the machine stalled meanwhile for
  * about as long as such a heartbeat may be late, nobody can tell a mistake from the stall, and the case runs
- * again. A mistake fails every time.
+ * again. A mistake fails every time. Each repeat is a warning on the console.
  */
 export async function runCase(one: Case, store: Subject, server: Server = {}): Promise<void> {
   const stallMs = Math.min(store.guarantees.claimMs, LONGEST_STALL_MS) / 2;
@@ -77,7 +77,10 @@ export async function runCase(one: Case, store: Subject, server: Server = {}): P
       await runOnce(one, store, server);
       return;
     } catch (error) {
-      if (left === 0 || meter.stalledMs() < stallMs) throw error;
+      const stalledMs = meter.stalledMs();
+      if (left === 0 || stalledMs < stallMs) throw error;
+      const { message } = error as Error;
+      console.warn(`repeated after a stall of ${Math.round(stalledMs)} ms: ${one.id} (${message})`);
     }
   }
 }
