@@ -6,10 +6,10 @@ import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import type { Grant, Io, OpenStore, Request } from "../../../src/core/store.ts";
 import { local } from "../../../src/stores/local/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
+import { bundledChild } from "./bundle.ts";
 
 export function plainIo(timeoutMs = 2_000): Io {
   return {
@@ -131,8 +131,7 @@ export function child(
   before: readonly string[] = [],
   options: SpawnOptions = {},
 ): Child {
-  const file = fileURLToPath(new URL(`./children/${name}.ts`, import.meta.url));
-  const command = [...before, process.execPath, "--import", "tsx", file, ...args];
+  const command = [...before, process.execPath, bundledChild(name), ...args];
   return new Child(
     spawn(command[0] as string, command.slice(1), { stdio: ["pipe", "pipe", "inherit"], ...options }),
   );

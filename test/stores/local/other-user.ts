@@ -1,7 +1,8 @@
 // A process of another user. That user may not be able to read the clone, so it runs a bundle.
 
 import { spawn } from "node:child_process";
-import { bundleChild } from "./bundle.ts";
+import { dirname } from "node:path";
+import { bundledChild } from "./bundle.ts";
 import { actor, Child, heard } from "./fixture.ts";
 
 /** The user and group `nobody`. */
@@ -10,15 +11,14 @@ export const OTHER_USER = 65_534;
 /** An actor of another user if this one is root, else one more of the same user. */
 export async function otherUsersActor(dir: string): Promise<Child> {
   if (process.geteuid?.() !== 0) return actor(dir);
-  const bundle = await bundleChild("actor");
+  const program = bundledChild("actor");
   const user = [`--reuid=${OTHER_USER}`, `--regid=${OTHER_USER}`, "--clear-groups"];
   const one = new Child(
-    spawn("setpriv", [...user, process.execPath, bundle.path, dir], {
+    spawn("setpriv", [...user, process.execPath, program, dir], {
       stdio: ["pipe", "pipe", "inherit"],
-      cwd: bundle.folder,
+      cwd: dirname(program),
     }),
   );
-  one.process.once("exit", () => bundle.remove());
   const first = await heard(one);
   if (typeof first["ready"] !== "number") throw new Error(JSON.stringify(first));
   return one;

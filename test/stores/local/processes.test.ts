@@ -47,7 +47,9 @@ async function anActor(before: readonly string[] = []): Promise<Child> {
 }
 
 async function untilQueued(key: string, waiters: number): Promise<void> {
-  await expect.poll(async () => (await store.inspect(key, io))?.waiters?.length, { interval: 2 }).toBe(waiters);
+  await expect
+    .poll(async () => (await store.inspect(key, io))?.waiters?.length, { interval: 2 })
+    .toBe(waiters);
 }
 
 describe("two processes", () => {

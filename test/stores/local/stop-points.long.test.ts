@@ -2,18 +2,11 @@
 // closing included, and at random moments of a tight loop: no key is blocked past ttl + grace, nobody overlaps.
 // HOLDFAST_ROUNDS=1000 tries more random moments.
 
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Bundle, bundleChild } from "./bundle.ts";
+import { expect, it } from "vitest";
 import { checkRandomStops, checkStopPoint, countCalls } from "./stop-points.ts";
 
 const ROUNDS = Number(process.env["HOLDFAST_ROUNDS"] ?? 60);
 const LIMIT_MS = 60 * 60_000;
-let bundle: Bundle;
-
-beforeAll(async () => {
-  bundle = await bundleChild("stopper");
-});
-afterAll(() => bundle.remove());
 
 const faults = [true, false].flatMap((isFirst) =>
   (["SIGSTOP", "SIGKILL"] as const).flatMap((signal) =>
@@ -24,10 +17,10 @@ const faults = [true, false].flatMap((isFirst) =>
 it.each(faults)(
   "$signal $when every call of the file system, first in the directory: $isFirst (P1, P3, P10)",
   async (fault) => {
-    const calls = await countCalls(bundle, fault.isFirst);
+    const calls = await countCalls(fault.isFirst);
     const waits: number[] = [];
     for (let at = 1; at <= calls; at += 1) {
-      const waitedMs = await checkStopPoint(bundle, { ...fault, at });
+      const waitedMs = await checkStopPoint({ ...fault, at });
       if (waitedMs !== null) waits.push(waitedMs);
     }
     console.log(`${waits.length} of ${calls} points, longest wait ${Math.round(Math.max(...waits))} ms`);

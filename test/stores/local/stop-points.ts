@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { OpenStore } from "../../../src/core/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
-import type { Bundle } from "./bundle.ts";
+import { bundledChild } from "./bundle.ts";
 import { actor, type Child, freshDir, grantOf, openIn, plainIo, request, waitFor } from "./fixture.ts";
 
 export interface StopPoint {
@@ -30,10 +30,10 @@ const TTL_AND_GRACE_MS = 500;
 const SLACK_MS = 5_000;
 
 /** How many calls of the file system the child makes when nobody stops it. */
-export async function countCalls(bundle: Bundle, isFirst: boolean): Promise<number> {
+export async function countCalls(isFirst: boolean): Promise<number> {
   const dir = freshDir();
   const beside = isFirst ? null : await openIn(dir.path);
-  const run = start(bundle, dir.path, { isFirst, when: "before", signal: "SIGKILL", at: 0 });
+  const run = start(dir.path, { isFirst, when: "before", signal: "SIGKILL", at: 0 });
   await run.ended;
   await beside?.close();
   dir.remove();
@@ -45,10 +45,10 @@ export async function countCalls(bundle: Bundle, isFirst: boolean): Promise<numb
  * Runs the child up to the stop point, and checks that others go on. Returns how long they waited for its key, or
  * null if the child made fewer calls this time.
  */
-export async function checkStopPoint(bundle: Bundle, point: StopPoint): Promise<number | null> {
+export async function checkStopPoint(point: StopPoint): Promise<number | null> {
   const dir = freshDir();
   const beside = point.isFirst ? null : await openIn(dir.path);
-  const run = start(bundle, dir.path, point);
+  const run = start(dir.path, point);
   let store = beside;
   try {
     await Promise.race([run.ended, point.signal === "SIGKILL" ? run.ended : isStopped(run.pid)]);
@@ -147,8 +147,8 @@ interface Run {
   kill(): Promise<void>;
 }
 
-function start(bundle: Bundle, dir: string, point: StopPoint): Run {
-  const args = [bundle.path, dir, point.when, point.signal, String(point.at)];
+function start(dir: string, point: StopPoint): Run {
+  const args = [bundledChild("stopper"), dir, point.when, point.signal, String(point.at)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const lines: Record<string, string | number>[] = [];
   const output = createInterface(child.stdout);
