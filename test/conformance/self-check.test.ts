@@ -1,15 +1,20 @@
 // Proves the checker: every planted mistake is caught by the cases that are named for it.
 
 import { AssertionError } from "node:assert";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Guarantees } from "../../src/core/store.ts";
 import { LockError } from "../../src/index.ts";
 import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
+import { useCompiledChild } from "../../src/testing/child-process.ts";
 import { allCases, type Case, runCase, type Server, type Subject } from "../../src/testing/index.ts";
 import { ignoreStalls } from "../../src/testing/stall-meter.ts";
+import { builtDir } from "../support/built.ts";
 import { GlassWorld } from "./fixture.ts";
 import { type Mutant, ownershipMutants, timeMutants } from "./mutants.ts";
 import { ruleMutants } from "./rule-mutants.ts";
+
+useCompiledChild(join(builtDir(), "testing", "child.js"));
 
 function subject(name: string, guarantees: Guarantees, world: GlassWorld, mutant?: Mutant): Subject {
   return {
