@@ -41,14 +41,18 @@ function emitDeclarations(dir: string): void {
 
 function entriesIn(dir: string): Entry[] {
   const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
-    exports: Readonly<Record<string, string>>;
+    exports: Readonly<Record<string, string | { readonly import: { readonly types: string } }>>;
   };
-  return Object.entries(exports)
-    .filter(([, target]) => target.endsWith(".js"))
-    .map(([subpath, target]) => ({
-      name: posix.join("holdfast", subpath),
-      file: join(dir, target.replace(/^\.\/dist\//, "").replace(/\.js$/, ".d.ts")),
-    }));
+  return Object.entries(exports).flatMap(([subpath, target]) =>
+    typeof target === "string"
+      ? []
+      : [
+          {
+            name: posix.join("holdfast", subpath),
+            file: join(dir, target.import.types.replace(/^\.\/dist\//, "")),
+          },
+        ],
+  );
 }
 
 /** `dir` holds all declarations that belong to the package. */

@@ -8,10 +8,21 @@ import { join } from "node:path";
 export interface Manifest {
   readonly name: string;
   readonly version: string;
+  readonly main: string;
+  readonly types: string;
+  readonly typesVersions: Readonly<Record<"*", Readonly<Record<string, readonly string[]>>>>;
   readonly files: readonly string[];
-  readonly exports: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | Conditions>>;
   readonly dependencies?: Readonly<Record<string, string>>;
 }
+
+interface Target {
+  readonly types: string;
+  readonly default: string;
+}
+
+/** What a subpath resolves to, by the condition of the resolver. */
+export type Conditions = Readonly<Record<"import" | "module-sync" | "require" | "default", Target>>;
 
 export interface Project {
   /** The folder of the empty project. */
@@ -36,7 +47,8 @@ export function installPacked(dist: string, dir: string): Project {
   for (const folder of [staged, join(app, "node_modules")]) mkdirSync(folder, { recursive: true });
   cpSync(join(root, "package.json"), join(staged, "package.json"));
   for (const name of manifest.files)
-    cpSync(name === "dist" ? dist : join(root, name), join(staged, name), { recursive: true });
+    if (!name.startsWith("!"))
+      cpSync(name === "dist" ? dist : join(root, name), join(staged, name), { recursive: true });
   npm(["pack", "--ignore-scripts", "--pack-destination", dir], staged);
   const tarball = join(dir, readdirSync(dir).find((name) => name.endsWith(".tgz")) as string);
   writeFileSync(join(app, "package.json"), '{ "name": "app", "version": "1.0.0", "private": true }\n');

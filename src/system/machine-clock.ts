@@ -1,8 +1,6 @@
 // The monotonic clock of the machine, which all processes of one boot share. In Node, process.hrtime() is
 // that clock. In Bun and Deno it starts with the process, so there the C library is asked.
 
-import { createRequire } from "node:module";
-
 /** For clock_gettime(2) on Linux. */
 const CLOCK_MONOTONIC = 1;
 const LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
@@ -51,7 +49,9 @@ function clockOf(read: ClockGettime): () => number {
 }
 
 function bunClock(library: string): ClockGettime {
-  const ffi = createRequire(import.meta.url)("bun:ffi") as BunFfi;
+  // Not by import or require: a bundler would look for the module.
+  const { getBuiltinModule } = process as unknown as { getBuiltinModule(name: string): BunFfi };
+  const ffi = getBuiltinModule("bun:ffi");
   const { symbols } = ffi.dlopen(library, { clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
   return (clock, time) => symbols.clock_gettime(clock, ffi.ptr(time));
 }

@@ -3,6 +3,7 @@
 import { randomFillSync } from "node:crypto";
 import { hostname, uptime } from "node:os";
 import { performance } from "node:perf_hooks";
+import { processWide } from "../core/process-wide.ts";
 import type { Instant, System } from "../core/system.ts";
 import { hrtimeMs, machineClock } from "./machine-clock.ts";
 
@@ -93,7 +94,7 @@ function randomId(): string {
   return pool.toString("hex", drawn - 16, drawn);
 }
 
-export const nodeSystem: System = {
+const ownSystem: System = {
   isMonotonicClockShared: readMachineClock !== null,
   now,
   monoMs,
@@ -113,3 +114,6 @@ export const nodeSystem: System = {
     );
   },
 };
+
+/** One per process: stores and the deadlock detector tell processes apart by it. */
+export const nodeSystem: System = processWide("system", () => ownSystem);

@@ -1,13 +1,15 @@
 // The packed package in an empty project: what a stranger has after `npm install holdfast`, with no client and no server at hand.
 
 import { execFile, execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { build as esbuild } from "esbuild";
+import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { installPacked, manifest, type Project, subpaths } from "../../scripts/packed.ts";
+import { type Conditions, installPacked, manifest, type Project, subpaths } from "../../scripts/packed.ts";
 import { builtDir } from "../support/built.ts";
 
 const run = promisify(execFile);
@@ -34,15 +36,18 @@ async function program(name: string, text: string): Promise<string> {
 
 describe("the packed package", () => {
   it("holds every file that it exports, with types, and none that only developers need", () => {
-    for (const target of Object.values(manifest.exports)) {
+    const targets = Object.values(manifest.exports)
+      .flatMap((target) => (typeof target === "string" ? [{ default: target }] : Object.values(target)))
+      .flatMap((target): string[] => Object.values(target));
+    for (const target of [...targets, ...oldResolverTargets()])
       expect(existsSync(join(project.installed, target)), target).toBe(true);
-      if (target.endsWith(".js"))
-        expect(existsSync(join(project.installed, target.replace(/\.js$/, ".d.ts"))), target).toBe(true);
-    }
-    expect(readdirSync(project.installed).toSorted()).toEqual([...manifest.files, "package.json"].toSorted());
+    const shipped = manifest.files.filter((name) => !name.startsWith("!"));
+    expect(readdirSync(project.installed).toSorted()).toEqual([...shipped, "package.json"].toSorted());
     const files = readdirSync(join(project.installed, "dist"), { recursive: true, encoding: "utf8" });
-    expect(files.filter((name) => /\.[a-z]+$/.test(name) && !/(\.js|\.d\.ts)$/.test(name))).toEqual([]);
-    expect(files.filter((name) => /\.test\.|(^|\/)fixture\./.test(name))).toEqual([]);
+    const odd = files.filter((name) => /\.[a-z]+$/.test(name) && !/(\.js|\.d\.ts|\.map)$/.test(name));
+    expect(odd).toEqual([join("cjs", "package.json")]);
+    const all = readdirSync(project.installed, { recursive: true, encoding: "utf8" });
+    expect(all.filter((name) => /\.test\.|(^|\/)fixture\./.test(name))).toEqual([]);
   });
 
   it("brings one other package, and no client of a server", () => {
@@ -75,11 +80,112 @@ describe("the packed package", () => {
       m0.createLocks().using("k", async (lease) => lease.fence satisfies bigint);\n`;
     for (const file of ["types.mts", "types.cts"]) writeFileSync(join(project.dir, file), use);
     const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
-    const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"];
-    const ran = run(process.execPath, [tsc, ...flags, "types.mts", "types.cts"], { cwd: project.dir });
-    expect((await ran.catch((error: { stdout: string }) => error)).stdout).toBe("");
+    const resolvers = [
+      ["--module", "nodenext"],
+      ["--module", "node16"],
+      ["--module", "preserve", "--moduleResolution", "bundler"],
+    ];
+    for (const resolver of resolvers) {
+      const flags = ["--noEmit", "--strict", "--target", "es2022", "--types", "node", ...resolver];
+      const ran = run(process.execPath, [tsc, ...flags, "types.mts", "types.cts"], { cwd: project.dir });
+      expect((await ran.catch((error: { stdout: string }) => error)).stdout, resolver.join(" ")).toBe("");
+    }
   });
 });
+
+/** What TypeScript's `node10` resolver and old bundlers read. */
+function oldResolverTargets(): string[] {
+  const { main, types, typesVersions } = manifest;
+  expect(Object.keys(typesVersions["*"])).toEqual(
+    code.slice(1).map((name) => name.slice(`${manifest.name}/`.length)),
+  );
+  return [main, types, ...Object.values(typesVersions["*"]).flat()];
+}
+
+describe("the CommonJS copy", () => {
+  // Jest knows no ES modules below Node 24.9 and takes the condition `require`.
+  it("is complete, and locks", async () => {
+    const files = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === "string" ? [] : [join(project.installed, target.require.default)],
+    );
+    const said = await program(
+      "copy.cjs",
+      `for (const file of ${JSON.stringify(files)})
+         if (Object.keys(require(file)).length === 0) console.log(file);
+       const { createLocks } = require(${JSON.stringify(files[0])});
+       const locks = createLocks("memory:");
+       (async () => {
+         await locks.using("k", async (lease) => {
+           const error = await locks.acquire("k", { wait: 0, within: undefined }).catch((thrown) => thrown);
+           console.log(lease.held, error.code);
+         });
+         await locks.close();
+       })();\n`,
+    );
+    expect(said).toBe("true ERR_LOCK_DEADLOCK\n");
+  });
+
+  it("shares the locks of a memory: URL with the ES modules", async () => {
+    const { require: copy } = manifest.exports["."] as Conditions;
+    const said = await program(
+      "two-copies.mjs",
+      `import { createRequire } from "node:module";
+       import { createLocks } from "holdfast";
+       const other = createRequire(import.meta.url)(${JSON.stringify(join(project.installed, copy.default))});
+       const [one, two] = [createLocks("memory:"), other.createLocks("memory:")];
+       const lease = await one.acquire("k");
+       console.log(other.createLocks !== createLocks, await two.tryAcquire("k"));
+       await lease.release();
+       await Promise.all([one.close(), two.close()]);\n`,
+    );
+    expect(said).toBe("true null\n");
+  });
+});
+
+describe("a bundle without any client installed", () => {
+  const MEMORY = 'import { memory } from "holdfast/memory";\nimport { createLocks } from "holdfast/core";\n';
+  const USE = `const locks = createLocks(STORE);
+    console.log(await locks.using("k", (lease) => lease.held));
+    await locks.close();\n`;
+  const LARGEST_BYTES = 120_000;
+
+  async function runs(file: string): Promise<void> {
+    expect((await run(process.execPath, [file], { cwd: project.dir })).stdout).toBe("true\n");
+  }
+
+  it("is made by esbuild and rolldown, with every store in it", async () => {
+    const entry = join(project.dir, "whole.mjs");
+    const text = `import { createLocks } from "holdfast";\n${USE.replace("STORE", '"memory:"')}`;
+    writeFileSync(entry, text);
+    const [first, second] = [join(project.dir, "esbuild.out.mjs"), join(project.dir, "rolldown.out.mjs")];
+    const made = await esbuild({ ...BUNDLE, entryPoints: [entry], outfile: first });
+    expect(made.errors).toEqual([]);
+    await runs(first);
+    const bundle = await rolldown({ input: entry, platform: "node" });
+    await bundle.write({ file: second, format: "esm", codeSplitting: false });
+    await bundle.close();
+    await runs(second);
+  });
+
+  it("is small with holdfast/core and one store", async () => {
+    const entry = join(project.dir, "small.mjs");
+    writeFileSync(entry, MEMORY + USE.replace("STORE", "memory()"));
+    const outfile = join(project.dir, "small.out.mjs");
+    const { metafile } = await esbuild({
+      ...BUNDLE,
+      entryPoints: [entry],
+      outfile,
+      minify: true,
+      metafile: true,
+    });
+    const stores = Object.keys(metafile.inputs).flatMap((name) => /stores\/([a-z]+)\//.exec(name)?.[1] ?? []);
+    expect([...new Set(stores)].toSorted()).toEqual(["memory", "shared"]);
+    expect(statSync(outfile).size).toBeLessThan(LARGEST_BYTES);
+    await runs(outfile);
+  });
+});
+
+const BUNDLE = { bundle: true, platform: "node", format: "esm", logLevel: "silent" } as const;
 
 describe("a newcomer", () => {
   it("locks without any server, in ten lines", async () => {

@@ -57,16 +57,17 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^stores\//,
-    may: [/^core\/(errors|key|window|duration)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
+    may: [/^core\/(errors|key|window|duration|process-wide)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
     mayTypes: [CONTRACT],
     remedy:
-      "a store imports types of the contract, core/errors, key, window, duration, stores/shared and itself",
+      "a store imports types of the contract, stores/shared, itself, and of core: " +
+      "errors, key, window, duration, process-wide",
   },
   {
     of: /^system\//,
-    may: [/^system\//, NODE],
+    may: [/^system\//, /^core\/process-wide\.ts$/, NODE],
     mayTypes: [/^core\//],
-    remedy: "the system implements core/system with node: modules",
+    remedy: "the system implements core/system with node: modules and core/process-wide",
   },
   {
     of: /^fence\//,
@@ -86,14 +87,24 @@ const TABLE: readonly Row[] = [
     remedy: "the suite uses the public API and the types of the contract",
   },
   {
-    of: /^create-locks\.ts$/,
-    may: [/^core\//, /^stores\/url\.ts$/, STORE_INDEX, /^system\/node\.ts$/],
-    remedy: "this file joins core, the stores by URL and the system",
+    of: /^create-locks-for\.ts$/,
+    may: [/^core\//, /^system\/node\.ts$/],
+    remedy: "this file joins core and the system, and knows no store",
   },
   {
-    of: /^index\.ts$/,
-    may: [/^core\//, /^create-locks\.ts$/],
+    of: /^create-locks\.ts$/,
+    may: [/^core\//, /^create-locks-for\.ts$/, /^stores\/url\.ts$/, STORE_INDEX],
+    remedy: "this file joins core and the stores by URL",
+  },
+  {
+    of: /^(index|surface)\.ts$/,
+    may: [/^core\//, /^create-locks\.ts$/, /^surface\.ts$/],
     remedy: "the public surface re-exports core and create-locks",
+  },
+  {
+    of: /^core\.ts$/,
+    may: [/^create-locks-for\.ts$/, /^surface\.ts$/],
+    remedy: "holdfast/core includes no store and no URL",
   },
 ];
 

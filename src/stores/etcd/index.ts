@@ -3,6 +3,7 @@
 
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
+import { isMissing } from "../shared/missing-client.ts";
 import type { ClusterOptions } from "./cluster.ts";
 import type { Order } from "./deps.ts";
 import { noClientError } from "./errors.ts";
@@ -61,7 +62,7 @@ export function etcd(options: EtcdOptions): Store {
   return {
     name: "etcd",
     guarantees: order === "fifo" ? etcdGuarantees : etcdExclusiveGuarantees,
-    load: () => Promise.all([import("@grpc/grpc-js"), import("./cluster.ts"), import("./store.ts")]),
+    load,
     open: (env) => open(settings, order, env),
   };
 }
@@ -71,14 +72,17 @@ export function etcdByUrl(url: string): Store {
   return etcd({ url });
 }
 
-async function open(settings: ClusterOptions, order: Order, env: StoreEnv): Promise<OpenStore> {
-  const [grpc, { Cluster }, { EtcdOpenStore }] = await Promise.all([
-    import("@grpc/grpc-js").catch((error: unknown) => {
-      throw (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND" ? noClientError() : error;
+const load = () =>
+  Promise.all([
+    import(/* webpackIgnore: true */ "@grpc/grpc-js").catch((error: unknown) => {
+      throw isMissing(error) ? noClientError() : error;
     }),
     import("./cluster.ts"),
     import("./store.ts"),
   ]);
+
+async function open(settings: ClusterOptions, order: Order, env: StoreEnv): Promise<OpenStore> {
+  const [grpc, { Cluster }, { EtcdOpenStore }] = await load();
   return EtcdOpenStore.open(new Cluster(grpc, settings, env.system), order, env);
 }
 

@@ -2,6 +2,7 @@
 // Every store that is opened from one `memory()` shares its locks; `memory:` URLs share one per process and name.
 
 import type { Store } from "../../core/store.ts";
+import { processWide } from "../../core/process-wide.ts";
 import { memoryGuarantees } from "./guarantees.ts";
 import { MemoryWorld } from "./store.ts";
 
@@ -10,7 +11,7 @@ export function memory(): Store {
   return { name: "memory", guarantees: memoryGuarantees, open: (env) => Promise.resolve(world.open(env)) };
 }
 
-const named = new Map<string, Store>();
+const named: Map<string, Store> = processWide("memory", () => new Map());
 
 /** `memory:` or `memory:name`. */
 export function memoryByUrl(url: string): Store {

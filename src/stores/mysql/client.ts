@@ -2,6 +2,7 @@
 // text, whatever the server's sql_mode makes of a backslash.
 
 import { UnsupportedError } from "../../core/errors.ts";
+import { isMissing } from "../shared/missing-client.ts";
 import type { Address, Answer, MysqlPort, Row, SqlConnection, Value } from "./port.ts";
 import type { Login } from "./address.ts";
 
@@ -36,13 +37,11 @@ const CONNECT_SEVERAL_MS = 1_000;
 
 /** Loads the package, which people install beside this one. */
 export async function loadMysql2(): Promise<Mysql2> {
-  try {
-    const module = (await import("mysql2")) as unknown as { default?: Mysql2 } & Mysql2;
-    return module.default ?? module;
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND") throw error;
+  const module: unknown = await import(/* webpackIgnore: true */ "mysql2").catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
     throw new UnsupportedError("the mysql store needs a client: npm i mysql2", { cause: error });
-  }
+  });
+  return (module as { readonly default?: Mysql2 }).default ?? (module as Mysql2);
 }
 
 export class Mysql2Port implements MysqlPort {

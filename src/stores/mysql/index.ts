@@ -45,7 +45,8 @@ export function mysql(options: MysqlOptions): Store {
   };
 }
 
-const load = (): Promise<unknown> => Promise.all([import("./open.ts"), import("mysql2")]);
+const load = (): Promise<unknown> =>
+  Promise.all([import("./open.ts"), import("./client.ts").then(({ loadMysql2 }) => loadMysql2())]);
 
 /** `mysql://...` */
 export function mysqlByUrl(url: string): Store {

@@ -41,7 +41,7 @@ export function postgres(options: PostgresOptions): Store {
   return {
     name: "postgres",
     guarantees: mode === "table" ? postgresGuarantees : advisoryGuarantees,
-    load: () => Promise.all([import("./open.ts"), url === undefined ? null : import("pg")]),
+    load: () => import("./open.ts").then(({ loadPg }) => (url === undefined ? null : loadPg())),
     async open(env: StoreEnv): Promise<OpenStore> {
       const [opening, { isPool }] = await Promise.all([import("./open.ts"), import("./port.ts")]);
       if (url !== undefined) return opening.openStore(await opening.ownPool(url), true, { table, mode }, env);

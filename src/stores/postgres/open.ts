@@ -3,6 +3,7 @@
 import { UnsupportedError } from "../../core/errors.ts";
 import type { OpenStore, StoreEnv } from "../../core/store.ts";
 import { LeaseTable } from "../shared/lease-table.ts";
+import { isMissing } from "../shared/missing-client.ts";
 import { Pushes } from "../shared/pushes.ts";
 import { SessionStore } from "../shared/session-store.ts";
 import { AdvisoryDesk } from "./advisory.ts";
@@ -70,12 +71,22 @@ async function createTables(port: PgPort, sql: Sql): Promise<void> {
   await port.query(`${alone};\n${sql.schema}`, [], forEver());
 }
 
-/** By URL: a pool of our own, small, which keeps no process alive. */
-export async function ownPool(url: string): Promise<PgPool> {
-  const { default: pg } = await import("pg").catch((error: unknown) => {
-    if ((error as { code?: unknown } | null)?.code !== "ERR_MODULE_NOT_FOUND") throw error;
+interface PgModule {
+  readonly Pool: new (options: object) => PgPool;
+}
+
+/** Loads the package, which users install beside this one. */
+export async function loadPg(): Promise<PgModule> {
+  const { default: pg } = await import(/* webpackIgnore: true */ "pg").catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
     throw new UnsupportedError("the postgres store needs a client: npm i pg", { cause: error });
   });
+  return pg as unknown as PgModule;
+}
+
+/** By URL: a pool of our own, small, which keeps no process alive. */
+export async function ownPool(url: string): Promise<PgPool> {
+  const pg = await loadPg();
   return new pg.Pool({
     connectionString: url,
     max: MOST_CONNECTIONS,
@@ -83,7 +94,7 @@ export async function ownPool(url: string): Promise<PgPool> {
     allowExitOnIdle: true,
     keepAlive: true,
     application_name: "holdfast",
-  }) as unknown as PgPool;
+  });
 }
 
 /** A process asks for a few things at a time; more would only queue up in the server. */

@@ -3,6 +3,7 @@
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
+import { isMissing } from "../shared/missing-client.ts";
 import { ClusterPort } from "./cluster-port.ts";
 import { ioredisClusterPort, nodeRedisClusterPort } from "./given-cluster.ts";
 import { IoredisPort, type IoredisClass, isIoredis } from "./ioredis.ts";
@@ -102,22 +103,17 @@ function dialBy(
 /** The package to connect with. */
 export async function loaded(driver: Driver | undefined): Promise<Loaded> {
   if (driver !== "ioredis") {
-    const module = await optional(() => import("redis"));
+    const module = await import(/* webpackIgnore: true */ "redis").catch(nullIfMissing);
     if (module !== null) return { driver: "redis", module: module as unknown as NodeRedisModule };
   }
   if (driver !== "redis") {
-    const module = await optional(() => import("ioredis"));
+    const module = await import(/* webpackIgnore: true */ "ioredis").catch(nullIfMissing);
     if (module !== null) return { driver: "ioredis", module: module.Redis as unknown as IoredisClass };
   }
   throw new UnsupportedError(`the redis store needs a client: npm i ${driver ?? "redis"}`);
 }
 
-/** null when the package is not installed. Any other failure is its own. */
-async function optional<T>(load: () => Promise<T>): Promise<T | null> {
-  try {
-    return await load();
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code === "ERR_MODULE_NOT_FOUND") return null;
-    throw error;
-  }
+function nullIfMissing(error: unknown): null {
+  if (isMissing(error)) return null;
+  throw error;
 }

@@ -1,5 +1,5 @@
-// A child program as one file in a directory of its own: it starts in a fifth of the time that its source takes, and
-// users who cannot read the clone can run it.
+// A child program as one file in a directory of its own: it starts in a fifth of the time that its source
+// takes, and users who cannot read the clone can run it.
 
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { buildSync } from "esbuild";
 
 const paths = new Map<string, string>();
 
-/** Path of the program. `name` is a file of children/, without its ending. The file goes with this process. */
+/** Path of the program, for as long as this process lives. `name` is a file of children/, without its ending. */
 export function bundledChild(name: string): string {
   let path = paths.get(name);
   if (path === undefined) {

@@ -1,0 +1,1 @@
+export function writeCommonJs(dist: string): void;

@@ -1,0 +1,31 @@
+// Core and this machine's clocks, over the store that the caller passes.
+
+import type { Locks } from "./core/api.ts";
+import { InvalidArgumentError } from "./core/errors.ts";
+import { HoldfastLocks } from "./core/locks.ts";
+import { type LocksOptions, readLocksOptions } from "./core/options.ts";
+import type { Store } from "./core/store.ts";
+import { nodeSystem } from "./system/node.ts";
+
+/**
+ * Locks over a store that was made by its factory.
+ *
+ * @example
+ * import { createLocks } from "holdfast/core";
+ * import { memory } from "holdfast/memory";
+ *
+ * const locks = createLocks(memory());
+ * @throws InvalidArgumentError if `store` is not a store, or an option is invalid.
+ */
+export function createLocksFor(store: Store, options: LocksOptions = {}): Locks {
+  if (!isStore(store))
+    throw new InvalidArgumentError(
+      "createLocks of holdfast/core takes a store such as memory() or redis({ client }), " +
+        "and no URL: for a URL import createLocks from holdfast",
+    );
+  return new HoldfastLocks(store, nodeSystem, readLocksOptions(options, nodeSystem.processLabel));
+}
+
+export function isStore(value: unknown): value is Store {
+  return typeof value === "object" && value !== null && typeof (value as Store).open === "function";
+}
