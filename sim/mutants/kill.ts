@@ -5,6 +5,9 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutant } from "./list.ts";
+import type { UnitMutant } from "./unit-list.ts";
+
+type Edited = Pick<Mutant, "name" | "file" | "edits">;
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -17,6 +20,24 @@ export interface Killed {
 }
 
 export function kill(mutant: Mutant, seed: number, runs: number): Killed {
+  return inCopy(mutant, (copy) => hunt(copy, mutant, seed, runs));
+}
+
+/** Whether a unit test fails over the mutant. */
+export function killByTests(mutant: UnitMutant): Killed {
+  return inCopy(mutant, (copy) => {
+    const startedMs = performance.now();
+    const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
+    const { status } = spawnSync(process.execPath, [vitest, "run", "--root", copy, ...mutant.tests], {
+      cwd: copy,
+      timeout: 300_000,
+    });
+    const seconds = (performance.now() - startedMs) / 1_000;
+    return { mutant: mutant.name, by: status === 0 ? null : "unit tests", runs: 1, seconds };
+  });
+}
+
+function inCopy(mutant: Edited, run: (copy: string) => Killed): Killed {
   const copy = join(root, ".tmp", "mutants", mutant.name.replaceAll(/[^a-z]+/gi, "-"));
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy, { recursive: true });
@@ -28,14 +49,14 @@ export function kill(mutant: Mutant, seed: number, runs: number): Killed {
     edit(join(copy, "src"), mutant);
     if (touches(mutant, ".lua")) execFileSync(process.execPath, [join(copy, "scripts", "lua.mjs")]);
     if (touches(mutant, ".ts")) types(copy, mutant);
-    return hunt(copy, mutant, seed, runs);
+    return run(copy);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
 /** Each edit must fit exactly once: a mutant that no longer applies is a mutant that nobody checks. */
-function edit(src: string, mutant: Mutant): void {
+function edit(src: string, mutant: Edited): void {
   for (const { find, put, file = mutant.file } of mutant.edits) {
     const path = join(src, file);
     const parts = readFileSync(path, "utf8").split(find);
@@ -45,11 +66,11 @@ function edit(src: string, mutant: Mutant): void {
   }
 }
 
-function touches(mutant: Mutant, ending: string): boolean {
+function touches(mutant: Edited, ending: string): boolean {
   return mutant.edits.some(({ file = mutant.file }) => file.endsWith(ending));
 }
 
-function types(copy: string, mutant: Mutant): void {
+function types(copy: string, mutant: Edited): void {
   const config = join(copy, "tsconfig.mutant.json");
   const loose = { noUnusedLocals: false, noUnusedParameters: false };
   writeFileSync(

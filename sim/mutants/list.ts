@@ -154,9 +154,17 @@ export const mutants: readonly Mutant[] = [
     file: "core/abandonment.ts",
     edits: [
       {
-        find: "          else this.#later(request, forGood ? LONGEST_RETRY_MS : retryMs, sinceMs);\n",
-        put: "          else this.#done(request.id);\n",
+        find: "      else this.#enqueue(pending, nowMs);\n",
+        put: "      else this.#drop(pending);\n",
       },
+    ],
+    killers: ["recovery", "leftovers", "wakeUp", "bounds"],
+  },
+  {
+    name: "an unknown outcome counts as not sent",
+    file: "core/single-attempt.ts",
+    edits: [
+      { find: "    if (isUnsent(error)) deps", put: "    if (isUnsent(error) || error !== null) deps" },
     ],
     killers: ["recovery", "leftovers", "wakeUp", "bounds"],
   },

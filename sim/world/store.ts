@@ -112,8 +112,11 @@ export class SimStore implements OpenStore<null> {
     return this.#ask((server) => server.release(this.#client, request, options));
   }
 
-  abandon(request: Request, _io: Io): Promise<void> {
-    return this.#ask((server) => server.abandon(this.#client, request));
+  abandon(requests: readonly Request[], _io: Io): Promise<readonly Request[]> {
+    return this.#ask((server) => {
+      const steps = requests.map((request) => server.abandon(this.#client, request));
+      return { answer: [], wakes: steps.flatMap(({ wakes }) => wakes) };
+    });
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

@@ -7,7 +7,7 @@
 // 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
 
 import { anyAnswer, callTimeoutMs, type Caller } from "./call.ts";
-import { LockError } from "./errors.ts";
+import { isUnsent, LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
 import type { Shape } from "./options.ts";
@@ -51,6 +51,8 @@ export class Turn {
   #woken = false;
   #resume: (() => void) | null = null;
   #attempting = false;
+  /** An attempt with the present id may have reached the store, or may still do so. */
+  #maybeSent = false;
   /** The last answer was "busy". */
   #isBusy = false;
   #failures = 0;
@@ -88,7 +90,9 @@ export class Turn {
   /** Nobody wants it any more: the store is told to forget it, whatever is still under way. */
   stop(): void {
     this.#stopped = true;
-    if (this.#settle()) this.#deps.holds.abandonment.add(this.#request);
+    if (!this.#settle()) return;
+    if (this.#maybeSent) this.#deps.holds.abandonment.add(this.#request);
+    else this.#deps.store.forget?.(this.#request);
   }
 
   async #run(expectBusy: boolean, afterMs: number): Promise<void> {
@@ -116,6 +120,8 @@ export class Turn {
     const request = this.#request;
     const sentAt = holds.now();
     this.#sentAt[request.seq % SENDS_REMEMBERED] = sentAt;
+    const maybeSent = this.#maybeSent;
+    this.#maybeSent = true;
     this.#attempting = true;
     this.#isBusy = false;
     try {
@@ -139,6 +145,7 @@ export class Turn {
       this.#isBusy = true;
       return answer.busy.againMs;
     } catch (error) {
+      if (isUnsent(error) && this.#request.id === request.id) this.#maybeSent = maybeSent;
       return this.#failed(error as LockError);
     } finally {
       this.#attempting = false;
@@ -205,6 +212,7 @@ export class Turn {
     this.#unsubscribe = null;
     this.#pushed = null;
     this.#request = newRequest(this.#deps.system, this.#wish);
+    this.#maybeSent = false;
     return this.#restarts === 1 ? null : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#restarts);
   }
 

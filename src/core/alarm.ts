@@ -1,12 +1,14 @@
-// Many due times, one timer. Entries may be put off without touching the timer: it rings early, finds nothing due and is
-// set again, so that an entry that lives for microseconds costs two Map operations and no timer at all.
+// Many due times, one timer. Entries may be put off without touching the timer: it fires early, finds
+// nothing due and is set again, so that an entry that lives for microseconds costs no timer at all. Costs:
+// see due-queue.ts.
 
+import { DueQueue } from "./due-queue.ts";
 import type { System } from "./system.ts";
 
 export class Alarm<Entry extends object> {
   readonly #system: System;
   readonly #ring: (due: readonly Entry[]) => void;
-  readonly #dueMs = new Map<Entry, number>();
+  readonly #entries = new DueQueue<Entry>();
   #armedForMs = Number.POSITIVE_INFINITY;
   #cancel: () => void = () => {};
 
@@ -18,25 +20,22 @@ export class Alarm<Entry extends object> {
 
   /** `dueMs` is a moment of the monotonic clock. Replaces an earlier one. */
   set(entry: Entry, dueMs: number): void {
-    this.#dueMs.set(entry, dueMs);
+    this.#entries.set(entry, dueMs);
     if (dueMs < this.#armedForMs) this.#arm(dueMs);
   }
 
   /** Whether it was still to come. */
   delete(entry: Entry): boolean {
-    return this.#dueMs.delete(entry);
+    return this.#entries.delete(entry);
   }
 
   /** All entries due no later than `dueMs`; they are taken out. */
   take(dueMs: number): Entry[] {
-    const due: Entry[] = [];
-    for (const [entry, at] of this.#dueMs) if (at <= dueMs) due.push(entry);
-    for (const entry of due) this.#dueMs.delete(entry);
-    return due;
+    return this.#entries.takeDue(dueMs);
   }
 
   stop(): void {
-    this.#dueMs.clear();
+    this.#entries.clear();
     this.#cancel();
     this.#armedForMs = Number.POSITIVE_INFINITY;
   }
@@ -51,9 +50,7 @@ export class Alarm<Entry extends object> {
   #rang(): void {
     const due = this.take(this.#system.monoMs());
     // Armed before anybody is told: whoever is told may set new entries, which then arm it earlier by themselves.
-    let next = Number.POSITIVE_INFINITY;
-    for (const at of this.#dueMs.values()) next = Math.min(next, at);
-    this.#arm(next);
+    this.#arm(this.#entries.first()?.dueMs ?? Number.POSITIVE_INFINITY);
     if (due.length > 0) this.#ring(due);
   }
 }

@@ -1,12 +1,16 @@
 // Every call to a store goes through here and gets a deadline of its own (P13): a client library may queue a command for
 // minutes, and a frozen server never answers.
 //
+// A store that has answered none of the last calls is not sent any more of them, but one now and then
+// (P20): each of them would take memory here, in the client and in the server's socket, and would be
+// carried out when nobody wants it.
+//
 // A call whose connection ended before the reply is repeated within the same deadline, if its caller says
 // which answers settle a repeated call. The first try may have been carried out, so an answer that would hide
 // that leaves the outcome unknown (P8).
 
 import { Alarm } from "./alarm.ts";
-import { isDisconnected, LockError, StoreUnavailableError } from "./errors.ts";
+import { isDisconnected, isUnsent, LockError, StoreUnavailableError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import type { Io } from "./store.ts";
 import type { System } from "./system.ts";
@@ -21,6 +25,15 @@ const REPEAT_SHARE = 0.7;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 50;
 
+/** After so many timeouts without any answer, a store counts as silent. */
+const SILENT_TIMEOUTS = 100;
+/** A silent store is sent one call in this time. */
+const PROBE_MS = 500;
+/** There are never more of these than leases and stores, so they are always sent. */
+const ALWAYS_SENT: ReadonlySet<string> = new Set(["renewal", "release", "abandon", "opening", "close"]);
+
+const SILENCE = "it is frozen, overloaded or cut off";
+
 /** For calls that tell the same truth however often they are carried out. */
 export const anyAnswer = (): boolean => true;
 
@@ -29,12 +42,18 @@ export class Caller {
   readonly #deadlines: Alarm<Call>;
   #breath: Promise<void> | null = null;
   #breathlessSinceMs = 0;
+  /** Timeouts since the last answer. */
+  #timeouts = 0;
+  #probedMs = Number.NEGATIVE_INFINITY;
+  /** Runs at every answer of the store, also at one that comes too late. */
+  onAnswer: (() => void) | null = null;
 
   constructor(system: System) {
     this.#system = system;
     this.#deadlines = new Alarm<Call>(system, (due) => {
       for (const call of due) {
         system.pending(-1);
+        this.#timeouts += 1;
         call.giveUp();
       }
     });
@@ -52,14 +71,17 @@ export class Caller {
     run: (io: Io) => Promise<T>,
     settles?: (answer: T) => boolean,
   ): Promise<T> {
+    const nowMs = this.#system.monoMs();
+    if (this.#isSilent(what, nowMs)) return this.#rejectUnsent(what, key);
     return new Promise<T>((resolve, reject) => {
       const call = new Call(this.#system, what, key, timeoutMs, reject);
-      const nowMs = this.#system.monoMs();
       this.#deadlines.set(call, nowMs + timeoutMs);
       this.#system.pending(1);
       const breath = this.#breathe(nowMs);
       const answered = (value: T): void => {
         this.#settled(call);
+        this.#timeouts = 0;
+        this.onAnswer?.();
         resolve(value);
       };
       const failed = (error: unknown): void => {
@@ -91,6 +113,8 @@ export class Caller {
         if (settles(answer)) return answer;
         break;
       } catch (again) {
+        // The last try was not sent. What became of the first one is as unknown as before.
+        if (isUnsent(again)) continue;
         if (!isDisconnected(again)) throw again;
         doubt = again;
       }
@@ -106,6 +130,23 @@ export class Caller {
   /** Of a call that was given up before, nobody hears any more. */
   #settled(call: Call): void {
     if (this.#deadlines.delete(call)) this.#system.pending(-1);
+  }
+
+  #isSilent(what: string, nowMs: number): boolean {
+    if (this.#timeouts < SILENT_TIMEOUTS || ALWAYS_SENT.has(what)) return false;
+    if (nowMs - this.#probedMs < PROBE_MS) return true;
+    this.#probedMs = nowMs;
+    return false;
+  }
+
+  /** Not at once: whoever tries again without a pause must not keep the answer from arriving. */
+  async #rejectUnsent(what: string, key: string | undefined): Promise<never> {
+    await this.#system.yield();
+    const why = `the store has answered none of the last ${this.#timeouts} calls: ${SILENCE}`;
+    throw new StoreUnavailableError(`the ${what}${about(key)} was not sent, because ${why}`, {
+      key,
+      unsent: true,
+    });
   }
 
   /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
@@ -169,22 +210,22 @@ class Call implements Io {
   giveUp(): void {
     this.#givenUp = true;
     this.#controller?.abort();
-    const about = this.#key === undefined ? "" : ` of ${showKey(this.#key)}`;
+    const asked = `the ${this.#what}${about(this.#key)} within ${Math.round(this.timeoutMs)} ms`;
     this.#reject(
-      new StoreUnavailableError(
-        `the store did not answer the ${this.#what}${about} within ${Math.round(this.timeoutMs)} ms: it is frozen, overloaded or cut off`,
-        { key: this.#key },
-      ),
+      new StoreUnavailableError(`the store did not answer ${asked}: ${SILENCE}`, { key: this.#key }),
     );
   }
 }
 
 function named(error: unknown, what: string, key: string | undefined): LockError {
   if (LockError.is(error)) return error;
-  const about = key === undefined ? "" : ` of ${showKey(key)}`;
   const detail = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the store failed at the ${what}${about}: ${detail}`, {
+  return new StoreUnavailableError(`the store failed at the ${what}${about(key)}: ${detail}`, {
     key,
     cause: error,
   });
+}
+
+function about(key: string | undefined): string {
+  return key === undefined ? "" : ` of ${showKey(key)}`;
 }

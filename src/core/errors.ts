@@ -24,6 +24,8 @@ export interface LockErrorOptions {
    * The connection ended before the reply. The call may have been carried out; core repeats idempotent calls.
    */
   readonly disconnected?: boolean;
+  /** The call was certainly not carried out and never will be: it was not sent, or the server refused it. */
+  readonly unsent?: boolean;
 }
 
 /** Errors of calls whose connection ended before the reply. */
@@ -31,6 +33,19 @@ const disconnected = new WeakSet<object>();
 
 export function isDisconnected(error: unknown): boolean {
   return typeof error === "object" && error !== null && disconnected.has(error);
+}
+
+/** Errors of calls that were certainly not carried out. */
+const unsent = new WeakSet<object>();
+
+/** Gives the error itself. */
+export function markUnsent<E>(error: E): E {
+  if (typeof error === "object" && error !== null) unsent.add(error);
+  return error;
+}
+
+export function isUnsent(error: unknown): boolean {
+  return typeof error === "object" && error !== null && unsent.has(error);
 }
 
 /** The parent of all of them. `LockError.is(e)` also knows errors of another copy of the package. */
@@ -48,6 +63,7 @@ export class LockError extends Error {
     this.retryable = options.retryable ?? false;
     Object.defineProperty(this, BRAND, { value: true });
     if (options.disconnected === true) disconnected.add(this);
+    if (options.unsent === true) markUnsent(this);
   }
 
   static is(error: unknown): error is LockError {

@@ -9,10 +9,14 @@ import { memory } from "../stores/memory/index.ts";
 import { VirtualSystem } from "../testing/virtual-system.ts";
 
 export type Method = "attempt" | "renew" | "release" | "abandon" | "subscribe" | "owns" | "inspect" | "close";
-/** What happens to a call: nothing, an error, a refusal for good, no answer at all, or the answer's arrival after some virtual ms. */
+/**
+ * What happens to a call: nothing, an error, an error that says that nothing was sent, a refusal for good,
+ * no answer at all, or the answer's arrival after some virtual ms.
+ */
 export type Fault =
   | "none"
   | "fail"
+  | "unsent"
   | "refuse"
   | "hang"
   | "lose-reply"
@@ -72,6 +76,8 @@ export class Door {
     if (fault === "none") return run();
     if (fault === "hang") return new Promise(() => {});
     if (fault === "fail") return Promise.reject(new Error("connection reset"));
+    if (fault === "unsent")
+      return Promise.reject(new StoreUnavailableError("connection refused", { unsent: true }));
     if (fault === "refuse")
       return Promise.reject(new UnsafeStoreError("it is damaged", { setting: "record", fix: "delete it" }));
     if (typeof fault === "object" && "disconnect" in fault) return this.#disconnect(method, fault, run);

@@ -170,10 +170,12 @@ test("verify asks the store, and false marks the lease lost", async () => {
   expect(await lease.verify()).toBe(true);
   const store = door.lastOpened;
   await store?.abandon(
-    {
-      keys: ["k"],
-      id: (lease as never as { holds: { request: { id: string } }[] }).holds[0]?.request.id,
-    } as never,
+    [
+      {
+        keys: ["k"],
+        id: (lease as never as { holds: { request: { id: string } }[] }).holds[0]?.request.id,
+      } as never,
+    ],
     {} as never,
   );
   expect(await lease.verify()).toBe(false);

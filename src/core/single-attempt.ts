@@ -2,7 +2,7 @@
 
 import type { TurnDeps } from "./acquire.ts";
 import { callTimeoutMs } from "./call.ts";
-import { StoreUnavailableError } from "./errors.ts";
+import { isUnsent, StoreUnavailableError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import { limitConflict, makeRequest, type TurnWish, unconfirmedError } from "./request.ts";
@@ -31,7 +31,8 @@ export async function attemptOnce(deps: TurnDeps, wish: TurnWish): Promise<{ hol
     );
   } catch (error) {
     // Whether it was granted is unknown: it is not held (P8), and the store is told until it knows that too.
-    deps.holds.abandonment.add(request);
+    if (isUnsent(error)) deps.store.forget?.(request);
+    else deps.holds.abandonment.add(request);
     throw error;
   }
 }

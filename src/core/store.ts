@@ -2,7 +2,8 @@
 // A store makes single attempts and tells the truth; core owns everything that has to do with time. A store
 // therefore never sets a timer and never guesses: what it does not know it throws. It may reconnect within the
 // timeout of a call. It repeats nothing that may have been executed: it throws an error that says so
-// (`disconnected`), and core repeats the call where that is harmless.
+// (`disconnected`), and core repeats the call where that is harmless. An error of an attempt that was
+// certainly not carried out says that too (`unsent`), so that core does not have to undo it.
 
 import type { System } from "./system.ts";
 
@@ -243,8 +244,18 @@ export interface OpenStore<Cookie = unknown> {
     options: ReleaseOptions,
     io: Io,
   ): Promise<"released" | "not-held">;
-  /** Forget this id: grant, place in line, watch. Passes the key on if the id had just been chosen. A late attempt with this id changes nothing. */
-  abandon(request: Request, io: Io): Promise<void>;
+  /**
+   * Forget these ids, at most some hundreds: grant, place in line, watch. Passes a key on if an id had just
+   * been chosen. A late attempt with such an id changes nothing. Resolves with the requests that could not
+   * be forgotten, such as those whose record is damaged, while all others are; core asks again for those.
+   * Throws if none of them is known to be forgotten.
+   */
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]>;
+  /**
+   * Core will not ask with this id again, and the server is not told: nothing of it was sent (`unsent`), or
+   * its lease ends by itself. Frees what this process remembers of it; absent where that is nothing.
+   */
+  forget?(request: Request): void;
   /** Push: `wake` may carry the grant itself; may be spurious, late or missed. */
   subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
   /** Tells core of losses that the store learns of by itself. */

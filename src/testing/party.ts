@@ -126,8 +126,9 @@ export class Party {
     return this.store.release(this.request, this.grant?.cookie, { lastFences }, makeIo());
   }
 
-  abandon(): Promise<void> {
-    return this.store.abandon(this.request, makeIo());
+  async abandon(): Promise<void> {
+    const left = await this.store.abandon([this.request], makeIo());
+    assert.ok(left.length === 0, `${this.request.label} was not abandoned`);
   }
 
   owns(): Promise<boolean> {

@@ -110,12 +110,13 @@ export const ownershipMutants: readonly Mutant[] = [
     caughtBy: ["attempts/abandon-frees", "order/abandoned-choice", "revoke/soft"],
     plant(store, world) {
       const abandon = store.abandon.bind(store);
-      store.abandon = async (request, io) => {
-        const held = world
-          .records(request.keys)
-          .some((record) => record.holders.some((row) => row.id === request.id));
-        if (!held) await abandon(request, io);
-      };
+      const holds = ({ keys, id }: Request): boolean =>
+        world.records(keys).some((record) => record.holders.some((row) => row.id === id));
+      store.abandon = (requests, io) =>
+        abandon(
+          requests.filter((request) => !holds(request)),
+          io,
+        );
     },
   },
   {

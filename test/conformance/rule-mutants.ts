@@ -263,10 +263,12 @@ export const ruleMutants: readonly Mutant[] = [
     caughtBy: ["attempts/after-abandon", "hygiene/nothing-left", "api/timeout", "api/abort"],
     plant(store, world) {
       const abandon = store.abandon.bind(store);
-      store.abandon = async (request, io) => {
-        const lines = world.records(request.keys).map((record) => ({ record, line: [...record.line] }));
-        await abandon(request, io);
+      store.abandon = async (requests, io) => {
+        const keys = requests.flatMap((request) => request.keys);
+        const lines = world.records(keys).map((record) => ({ record, line: [...record.line] }));
+        const left = await abandon(requests, io);
         for (const { record, line } of lines) record.line = line;
+        return left;
       };
     },
   },

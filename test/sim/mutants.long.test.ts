@@ -4,10 +4,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { kill, type Killed } from "../../sim/mutants/kill.ts";
+import { kill, killByTests, type Killed } from "../../sim/mutants/kill.ts";
 import { mutants } from "../../sim/mutants/list.ts";
 import { redisMutants } from "../../sim/mutants/redis-list.ts";
 import { redlockMutants } from "../../sim/mutants/redlock-list.ts";
+import { unitMutants } from "../../sim/mutants/unit-list.ts";
 
 /** Written by `npm run mutants`. */
 const killed = JSON.parse(
@@ -20,4 +21,13 @@ const soon = stores.filter(({ name }) => killed.some(({ mutant, runs }) => mutan
 test.each([...mutants, ...soon])("the mistake is seen: $name", { timeout: 600_000 }, (mutant) => {
   const { by } = kill(mutant, 1, 3_000);
   expect(mutant.killers).toContain(by);
+});
+
+test.each(unitMutants)("a unit test sees the mistake: $name", { timeout: 600_000 }, (mutant) => {
+  expect(killByTests(mutant).by).toBe("unit tests");
+});
+
+test("without a mistake the unit tests pass", { timeout: 600_000 }, () => {
+  const tests = [...new Set(unitMutants.flatMap((mutant) => mutant.tests))];
+  expect(killByTests({ name: "no mistake", file: "core/abandonment.ts", edits: [], tests }).by).toBeNull();
 });

@@ -172,7 +172,10 @@ export class Pair {
     const { request: asked } = known;
     const [store, proc] = [this.#stores[known.proc] as OpenStore, PROCS[known.proc]];
     if (one.op === "again") return this.#attempt(known);
-    if (one.op === "abandon") return [await store.abandon(asked, io), this.#reference.abandon(proc, asked)];
+    if (one.op === "abandon") {
+      this.#reference.abandon(proc, asked);
+      return [await store.abandon([asked], io), []];
+    }
     if (one.op === "owns") return [await store.owns(asked, null, io), this.#reference.owns(proc, asked)];
     if (one.op === "note") {
       const note = one.waitingFor === null ? null : { waitingFor: one.waitingFor };

@@ -60,6 +60,11 @@ export class Claim {
     else this.unanswered.set(lease, left);
   }
 
+  /** Nothing of it is in etcd, and no message of it is on its way. */
+  get isUntouched(): boolean {
+    return this.revision === null && this.unanswered.size === 0 && this.keepLease === null && !this.told;
+  }
+
   /** Its names are gone from etcd. */
   displaced(): void {
     this.revision = null;

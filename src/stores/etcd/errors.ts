@@ -91,6 +91,13 @@ export function etcdError(error: unknown, doing: string, key?: string): LockErro
   });
 }
 
+/** Errors of calls for which no member was found: they were not sent. */
+const noMember = new WeakSet<object>();
+
+export function isNoMember(error: unknown): boolean {
+  return typeof error === "object" && error !== null && noMember.has(error);
+}
+
 export function noMemberError(
   endpoints: readonly string[],
   failures: readonly unknown[],
@@ -100,11 +107,13 @@ export function noMemberError(
     return tls === null ? detailOf(failure) : `${tls} (${detailOf(failure)})`;
   });
   const reasons = [...new Set(words)].join("; ");
-  return new StoreUnavailableError(
+  const error = new StoreUnavailableError(
     `no member of etcd at ${endpoints.join(", ")} answers and knows a leader: ${reasons}`,
     // Where no certificate is right, asking again does not help.
     { cause: failures[0], retryable: !failures.every((failure) => tlsFailure(failure) !== null) },
   );
+  noMember.add(error);
+  return error;
 }
 
 export function closedError(key?: string): StoreUnavailableError {

@@ -5,7 +5,7 @@ import type { HolderInfo, Request } from "../../core/store.ts";
 import type { Instant } from "../../core/system.ts";
 import type { Claim } from "./claims.ts";
 import type { Deps } from "./deps.ts";
-import { leaseIsGone, wasRefused } from "./errors.ts";
+import { isNoMember, leaseIsGone, wasRefused } from "./errors.ts";
 import { type EtcdLease, secondsFor } from "./leases.ts";
 import {
   absent,
@@ -134,7 +134,7 @@ export class Seats {
         io,
       );
     } catch (error) {
-      if (wasRefused(error)) claim.answered(lease);
+      if (wasRefused(error) || isNoMember(error)) claim.answered(lease);
       if (leaseIsGone(error)) leases.forget(lease);
       throw error;
     }

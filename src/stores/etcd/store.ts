@@ -19,6 +19,7 @@ import type {
   RevokeOptions,
   StoreEnv,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import { Attempts } from "./attempts.ts";
 import { findings, refuseOld } from "./check.ts";
 import { Claims, type Held } from "./claims.ts";
@@ -113,10 +114,18 @@ export class EtcdOpenStore implements OpenStore<Held> {
     });
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
-    return this.#do("be told of the end of a request", request.keys[0], async () => {
-      await this.#holding.end(this.#deps.claims.end(request), null, io);
-    });
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) =>
+      this.#do("be told of the end of a request", request.keys[0], async () => {
+        const claim = this.#deps.claims.end(request);
+        if (claim.isUntouched) this.#deps.claims.forget(claim);
+        else await this.#holding.end(claim, null, io);
+      }),
+    );
+  }
+
+  forget(request: Request): void {
+    this.#deps.claims.forget(this.#deps.claims.end(request));
   }
 
   subscribe(request: Request, wake: (grant?: Grant<Held>) => void): Promise<() => void> {

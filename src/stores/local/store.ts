@@ -21,6 +21,7 @@ import type {
   RevokeOptions,
   StoreEnv,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { toGrant } from "../shared/grant.ts";
 import { holderInfo, type KeyRecord } from "../shared/record.ts";
@@ -127,9 +128,11 @@ export class LocalOpenStore implements OpenStore<null> {
     );
   }
 
-  async abandon(request: Request, io: Io): Promise<void> {
-    this.#end(request.id);
-    return this.#change(request.keys, io, (ledger) => ledger.abandon(request.keys, request.id));
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    for (const { id } of requests) this.#end(id);
+    return abandonEach(requests, ({ keys, id }) =>
+      this.#change(keys, io, (ledger) => ledger.abandon(keys, id)),
+    );
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

@@ -95,8 +95,9 @@ export class MemoryStore implements OpenStore<null> {
     return this.#done(this.#server.release(this.#client, request, options));
   }
 
-  abandon(request: Request, _io: Io): Promise<void> {
-    return this.#done(this.#server.abandon(this.#client, request));
+  async abandon(requests: readonly Request[], _io: Io): Promise<readonly Request[]> {
+    await Promise.all(requests.map((request) => this.#done(this.#server.abandon(this.#client, request))));
+    return [];
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

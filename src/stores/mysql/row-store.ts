@@ -22,6 +22,7 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { Bell, KEEP, ring, takeDown } from "./bell.ts";
@@ -135,11 +136,18 @@ export class RowOpenStore implements OpenStore<null> {
     });
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
-    return this.#do("forget the request", request.keys[0], async () => {
-      this.#end(request);
-      await this.#turns.forget(request.id, io);
-    });
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) =>
+      this.#do("forget the request", request.keys[0], () => {
+        this.#end(request);
+        return this.#turns.forget(request.id, io);
+      }),
+    );
+  }
+
+  forget(request: Request): void {
+    this.#end(request);
+    this.#turns.drop(request.id);
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

@@ -142,6 +142,16 @@ export class RowTurns {
     await this.#settleDoubt(id, io);
   }
 
+  /** As `forget`, but the server is left to see the end of the connection by itself. */
+  drop(id: string): void {
+    const turn = this.#byId.get(id);
+    this.#byId.delete(id);
+    this.#doubtful.delete(id);
+    if (turn === undefined) return;
+    turn.state = "over";
+    turn.session?.destroy();
+  }
+
   async close(): Promise<void> {
     const turns = [...this.#byId.values()];
     this.#byId.clear();

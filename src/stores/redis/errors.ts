@@ -1,6 +1,12 @@
 // How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
-import { LockError, StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
+import {
+  isUnsent,
+  LockError,
+  StoreUnavailableError,
+  UnsafeStoreError,
+  UnsupportedError,
+} from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
 import { isConnectionLost } from "../shared/connection-lost.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
@@ -81,6 +87,7 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
     cause: error,
     retryable: known?.retryable ?? true,
     disconnected: isConnectionLost(error, CONNECTION_LOST),
+    unsent: isUnsent(error),
   });
 }
 

@@ -127,6 +127,10 @@ export class ScriptSteps implements Steps {
     return Number(textOf(await this.#run("end", request.keys, args, io))) === 1;
   }
 
+  forget(request: Request): void {
+    this.#lone.delete(request.id);
+  }
+
   async owns(request: Request, io: Io): Promise<boolean> {
     return Number(textOf(await this.#run("owns", request.keys, [request.id], io))) === 1;
   }

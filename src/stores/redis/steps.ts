@@ -32,6 +32,8 @@ export interface Steps {
     open: readonly number[],
     io: Io,
   ): Promise<boolean>;
+  /** Frees what is remembered of a request that nobody will end. */
+  forget?(request: Request): void;
   owns(request: Request, io: Io): Promise<boolean>;
   note(request: Request, note: Note, io: Io): Promise<void>;
   look(keys: readonly string[], io: Io): Promise<(LockInfo | null)[]>;

@@ -19,6 +19,7 @@ import type {
   RevokeOptions,
   StoreEnv,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import { Turns } from "../shared/turns.ts";
 import { batchesOf, slotIsMoving } from "./batches.ts";
 import { findings, mayRunScripts, noPush, refuseUnsafe, vet } from "./check.ts";
@@ -90,6 +91,8 @@ export class RedisOpenStore implements OpenStore<null> {
     const turn = this.#turns.number(request);
     if (turn === null) return { ended: true };
     const answer = await this.#steps.attempt(request, turn, () => this.#turns.oldestOpen(request), io);
+    // Core has given it up meanwhile, and will not end it again.
+    if (!this.#turns.isOpen(request)) this.#steps.forget?.(request);
     if ("conflict" in answer) this.#turns.close(request);
     else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
     return answer;
@@ -126,8 +129,14 @@ export class RedisOpenStore implements OpenStore<null> {
     return held ? "released" : "not-held";
   }
 
-  async abandon(request: Request, io: Io): Promise<void> {
-    await this.#end(request, [], io);
+  /** Their commands leave together, so that many cost one round trip. */
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) => this.#end(request, [], io));
+  }
+
+  forget(request: Request): void {
+    this.#turns.end(request);
+    this.#steps.forget?.(request);
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

@@ -8,7 +8,7 @@
 
 import type { AttemptAnswer, Busy, HolderInfo, Io, Request } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
-import { StoreUnavailableError } from "../../core/errors.ts";
+import { isUnsent, markUnsent, StoreUnavailableError } from "../../core/errors.ts";
 import { quorumError } from "./errors.ts";
 import { count, type Fleet, pending } from "./fleet.ts";
 import { CLAIM_MS, POLL_MS } from "./guarantees.ts";
@@ -89,7 +89,7 @@ export async function attempt(
     standing.proposed = null;
     proposal.takenBack = true;
     polling.undo(request, standing, fence, fleet.nodes);
-    return refused(deps, request, votes);
+    return refused(deps, request, votes, tries);
   }
 }
 
@@ -180,19 +180,21 @@ function granted(request: Request, standing: Standing, fence: number): AttemptAn
   };
 }
 
-function refused(deps: AttemptDeps, request: Request, votes: Votes): AttemptAnswer<Cookie> {
+function refused(deps: AttemptDeps, request: Request, votes: Votes, tries: number): AttemptAnswer<Cookie> {
   const { fleet, system } = deps;
   const nodes = fleet.reasons(votes, answerWords);
   const spoke = count(votes, ({ kind }) => kind !== "out" && kind !== "far") + pending(votes);
   if (spoke < fleet.majority) {
     const cause = votes.find((vote) => vote.state === "failed");
-    throw quorumError(
+    const error = quorumError(
       "grant",
       request.keys[0],
       nodes,
       fleet.majority,
       cause?.state === "failed" ? cause.error : undefined,
     );
+    const noneSent = tries === 1 && votes.every((vote) => vote.state === "failed" && isUnsent(vote.error));
+    throw noneSent ? markUnsent(error) : error;
   }
   const holders = holdersOf(votes, fleet.majority);
   const busy: Busy = { holders, nodes, againMs: againMs(votes, holders, system.random()) };

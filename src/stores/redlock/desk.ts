@@ -49,8 +49,8 @@ export class Desk {
       names.push(record);
       words.push(item);
     }
-    // Where there is no connection, whoever came last is willing to wait for longest.
-    const { patience } = jobs[jobs.length - 1] as Job;
+    // Where there is no connection, all wait as long as the most patient one.
+    const { patience } = jobs.reduce((a, b) => (waitMs(b) >= waitMs(a) ? b : a));
     this.#node.script("votes", names, words, patience).then(
       (reply) => answer(jobs, listOf(reply)),
       (error: unknown) => {
@@ -58,6 +58,10 @@ export class Desk {
       },
     );
   }
+}
+
+function waitMs({ patience }: Job): number {
+  return patience.timeoutMs ?? 0;
 }
 
 function answer(jobs: readonly Job[], replies: readonly Reply[]): void {

@@ -1,6 +1,11 @@
 // One node: its name, its connection, and what is known of it. A node that cannot be reached when the store is opened is tried
 // again whenever it is asked; nothing here waits or repeats on its own account.
+//
+// A node that does not answer while the others do must not collect calls for ever (P20): each would take
+// memory here and in its socket. Beyond a number of unanswered calls it is sent one now and then. What it
+// misses is superseded: the majority has decided without it, and what it granted before ends with its ttl.
 
+import { markUnsent } from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
 import { type Patience, type RedisPort, type Reply, runScript } from "../redis/port.ts";
 import type { Voter } from "./quorum.ts";
@@ -8,6 +13,11 @@ import { scripts, type ScriptName } from "./scripts.generated.ts";
 
 /** Between two attempts to connect to a node that refused. */
 const RECONNECT_MS = 500;
+/** A node with so many unanswered calls, of which one is so old, is silent. */
+const MOST_UNANSWERED = 100;
+const SILENT_MS = 2_000;
+/** A silent node is sent one call in this time. */
+const PROBE_MS = 250;
 
 export type Connect = () => RedisPort | Promise<RedisPort>;
 
@@ -27,6 +37,9 @@ export class Node implements Voter {
   #failure: Error | null = null;
   #triedMs = Number.NEGATIVE_INFINITY;
   #closed = false;
+  /** The oldest first. */
+  readonly #unanswered = new Set<{ readonly sentAtMs: number }>();
+  #probedMs = Number.NEGATIVE_INFINITY;
 
   constructor(name: string, connect: Connect, system: System) {
     this.name = name;
@@ -55,8 +68,7 @@ export class Node implements Voter {
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    if (this.#port !== null) return this.#port.send(words, patience);
-    return this.connected().then((port) => port.send(words, patience));
+    return this.#ask((port) => port.send(words, patience));
   }
 
   script(
@@ -65,13 +77,44 @@ export class Node implements Voter {
     args: readonly string[],
     patience: Patience,
   ): Promise<Reply> {
-    if (this.#port !== null) return runScript(this.#port, scripts[name], keys, args, patience);
-    return this.connected().then((port) => runScript(port, scripts[name], keys, args, patience));
+    return this.#ask((port) => runScript(port, scripts[name], keys, args, patience));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#port?.close();
+  }
+
+  #ask(run: (port: RedisPort) => Promise<Reply>): Promise<Reply> {
+    if (this.#port !== null) return this.#count(this.#port, run);
+    const connected = this.connected().catch((error: unknown) => {
+      throw markUnsent(error);
+    });
+    return connected.then((port) => this.#count(port, run));
+  }
+
+  /** Counts the call as unanswered until it settles. */
+  #count(port: RedisPort, run: (port: RedisPort) => Promise<Reply>): Promise<Reply> {
+    const nowMs = this.#system.monoMs();
+    if (this.#isSilent(nowMs))
+      return Promise.reject(
+        markUnsent(new Error("this call was not sent, because many earlier ones had no answer")),
+      );
+    const asked = { sentAtMs: nowMs };
+    this.#unanswered.add(asked);
+    const settled = (): void => void this.#unanswered.delete(asked);
+    const reply = run(port);
+    reply.then(settled, settled);
+    return reply;
+  }
+
+  #isSilent(nowMs: number): boolean {
+    if (this.#unanswered.size < MOST_UNANSWERED) return false;
+    const [oldest] = this.#unanswered;
+    if (oldest === undefined || nowMs - oldest.sentAtMs < SILENT_MS) return false;
+    if (nowMs - this.#probedMs < PROBE_MS) return true;
+    this.#probedMs = nowMs;
+    return false;
   }
 
   async #open(): Promise<RedisPort> {

@@ -12,7 +12,8 @@ import type { Node } from "./node.ts";
 import type { Standings } from "./standings.ts";
 import { type NodeAnswer, readAttempt } from "./words.ts";
 
-const FOREVER: Patience = { signal: new AbortController().signal };
+/** Sent now or not at all: a client must not queue it for a node that is not connected. */
+const AT_ONCE: Patience = { signal: new AbortController().signal, timeoutMs: 0 };
 
 export interface PollingDeps {
   readonly names: Names;
@@ -83,11 +84,11 @@ export class Polling {
     const record = this.#record(request);
     const withdraw = (node: Node): Promise<Reply> => {
       const args = [id, String(turn), String(fence), label, "1", String(birth)];
-      return node.script("withdraw", [record], [...head, ...args], FOREVER);
+      return node.script("withdraw", [record], [...head, ...args], AT_ONCE);
     };
     const end = (node: Node): Promise<Reply> => {
       const item = this.#items.end(request, turn, String(fence), standings.oldestOpen(request));
-      return this.#desk(node).ask(record, item, FOREVER);
+      return this.#desk(node).ask(record, item, AT_ONCE);
     };
     for (const node of nodes) (queue ? withdraw(node) : end(node)).catch(() => {});
   }

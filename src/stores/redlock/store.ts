@@ -19,6 +19,7 @@ import type {
   StoreEnv,
   StoreNotice,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import { type Patience, type Reply, textOf } from "../redis/port.ts";
 import { Names } from "../redis/names.ts";
 import { attempt, type AttemptDeps, type Cookie } from "./attempt.ts";
@@ -129,8 +130,13 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       : "not-held";
   }
 
-  async abandon(request: Request, io: Io): Promise<void> {
-    await this.#end(request, "", "abandonment", io);
+  /** What goes to a node in one turn of the event loop goes there as one command; see desk.ts. */
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) => this.#end(request, "", "abandonment", io));
+  }
+
+  forget(request: Request): void {
+    this.#standings.end(request);
   }
 
   subscribe(request: Request, wake: () => void): Promise<() => void> {

@@ -21,8 +21,9 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../core/store.ts";
-import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import { isUnsent, markUnsent, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
+import { abandonEach } from "./abandon-each.ts";
 import { toGrant } from "./grant.ts";
 import { Pushes } from "./pushes.ts";
 import { holderInfo, lockInfo } from "./record.ts";
@@ -111,10 +112,14 @@ export class LeaseTable implements OpenStore<null> {
     });
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
-    return this.#do("be told that the request has ended", request.keys, async () => {
-      await this.#end(request, null, io);
-    });
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) =>
+      this.#do("be told that the request has ended", request.keys, () => this.#end(request, null, io)),
+    );
+  }
+
+  forget(request: Request): void {
+    this.#turns.end(request);
   }
 
   async subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
@@ -271,7 +276,8 @@ export class LeaseTable implements OpenStore<null> {
     try {
       return await run();
     } catch (error) {
-      throw this.#table.say(error, doing, keys[0]);
+      const said = this.#table.say(error, doing, keys[0]);
+      throw isUnsent(error) ? markUnsent(said) : said;
     }
   }
 }

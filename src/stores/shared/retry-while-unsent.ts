@@ -5,7 +5,9 @@
 // 1. `run` is repeated only while its error proves that nothing was executed: no connection, or the server
 //    refused.
 // 2. Retrying ends at a share of the call's timeout, so that the caller gets the last error and not the
-//    timeout.
+//    timeout. That error is marked as unsent.
+
+import { markUnsent } from "../../core/errors.ts";
 
 /** The part of a call that retrying needs. Without `timeoutMs` or `sleep` nothing is retried. */
 export interface CallContext {
@@ -43,7 +45,7 @@ export async function retryWhileUnsent<T>(
     } catch (error) {
       if (!isUnsent(error)) throw error;
       await beforePause?.();
-      if (nowMs() >= untilMs || call.sleep === undefined || call.signal.aborted) throw error;
+      if (nowMs() >= untilMs || call.sleep === undefined || call.signal.aborted) throw markUnsent(error);
     }
     await call.sleep(pauseMs);
   }

@@ -22,6 +22,7 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../core/store.ts";
+import { abandonEach } from "./abandon-each.ts";
 import { EndedIds } from "./ended-ids.ts";
 import type { Pushes } from "./pushes.ts";
 import type { LockSession, SessionDesk } from "./session-desk.ts";
@@ -82,10 +83,20 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     );
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
-    return this.#do("be told that the request has ended", request.keys[0], async () => {
-      await this.#end(request, null, io);
-    });
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    return abandonEach(requests, (request) =>
+      this.#do("be told that the request has ended", request.keys[0], () => this.#end(request, null, io)),
+    );
+  }
+
+  /** The server ends the lock when it sees the end of the connection. */
+  forget(request: Request): void {
+    this.#ended.add(request.id, this.#env.system.monoMs());
+    const session = this.#seats.get(request.id)?.session ?? null;
+    this.#seats.delete(request.id);
+    if (session === null) return;
+    session.onEnd = null;
+    session.kill();
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

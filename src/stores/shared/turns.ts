@@ -60,6 +60,10 @@ export class Turns {
     }
   }
 
+  isOpen(request: Request): boolean {
+    return this.#byId.has(request.id);
+  }
+
   /** Per key the oldest number that is open beside this request's own. */
   oldestOpen(request: Request): number[] {
     const own = this.#byId.get(request.id)?.number;

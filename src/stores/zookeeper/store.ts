@@ -19,6 +19,7 @@ import type {
   RevokeOptions,
   StoreEnv,
 } from "../../core/store.ts";
+import { abandonEach } from "../shared/abandon-each.ts";
 import { Attempts } from "./attempts.ts";
 import { findings } from "./check.ts";
 import { Desk } from "./desk.ts";
@@ -120,9 +121,17 @@ export class ZooKeeperOpenStore implements OpenStore<null> {
     });
   }
 
-  abandon(request: Request, io: Io): Promise<void> {
+  abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    for (const { id } of requests) this.#desk.end(id);
+    return abandonEach(requests, (request) =>
+      this.#do("be told of the end", request.keys[0], () => this.#end(request, io)),
+    );
+  }
+
+  forget(request: Request): void {
     this.#desk.end(request.id);
-    return this.#do("be told of the end", request.keys[0], async () => void (await this.#end(request, io)));
+    const claim = this.#desk.claims.get(request.id);
+    if (claim !== undefined) this.#desk.claims.forget(claim);
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
+import { makeIo } from "../io.ts";
 import { leases } from "../needs.ts";
 
 export const attemptCases: readonly ContractCase[] = [
@@ -142,6 +143,27 @@ export const attemptCases: readonly ContractCase[] = [
       assert.equal((await a.renew()).state, "lost");
       await a.abandon();
       assert.equal(await b.owns(), true);
+    },
+  },
+  {
+    id: "attempts/abandon-many",
+    sentence: "one call abandons many ids, holders and waiters of several keys and one that never arrived",
+    promises: ["P6", "P8", "P20"],
+    level: "contract",
+    needs: [],
+    async run(ctx) {
+      const [store, other] = [await ctx.open(), await ctx.open()];
+      const keys = Array.from({ length: 8 }, () => ctx.key());
+      const holders = keys.map((key) => ctx.party(store, key, { label: "holder" }));
+      for (const holder of holders) await holder.take();
+      const waiter = ctx.party(store, keys[0] as string, { label: "waiter" });
+      await waiter.refused();
+      const early = ctx.party(store, ctx.key(), { label: "early" });
+      const requests = [early, waiter, ...holders].map(({ request }) => request);
+      assert.deepEqual(await store.abandon(requests, makeIo()), []);
+      for (const key of keys) await ctx.party(other, key, { label: "next" }).take();
+      for (const party of [early, waiter]) await party.ended();
+      assert.deepEqual(await store.abandon([], makeIo()), []);
     },
   },
 ];

@@ -39,7 +39,7 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
     const answer = await store.attempt({ ...asked, seq: 2 }, makeIo());
     expect(answer).toMatchObject({ granted: { anchor: 2 } });
     expect(await gateway.keys(`t/k/adopted-${order}/`)).toHaveLength(1);
-    await store.abandon(asked, makeIo());
+    await store.abandon([asked], makeIo());
     expect(await gateway.keys("t/k/")).toEqual([]);
   });
 
@@ -48,7 +48,7 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
     const asked = request(`late-${order}`);
     const arrive = port.delay();
     await expect(store.attempt(asked, makeIo())).rejects.toThrow(/on its way/);
-    await store.abandon(asked, makeIo());
+    await store.abandon([asked], makeIo());
     expect(await arrive()).toMatchObject({ succeeded: false });
     expect(await gateway.keys("t/k/")).toEqual([]);
     expect(await store.attempt({ ...asked, seq: 2 }, makeIo())).toEqual({ ended: true });
@@ -74,7 +74,7 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
     const asked = request(`mark-${order}`);
     const arrive = port.delay();
     await expect(store.attempt(asked, makeIo())).rejects.toThrow(/on its way/);
-    await store.abandon(asked, makeIo());
+    await store.abandon([asked], makeIo());
     expect((await gateway.keys("t/x/")).filter((name) => name.includes(asked.id))).toHaveLength(1);
     await store.close();
     await until("the end of the mark", async () =>
@@ -98,7 +98,7 @@ describe("a place in line", () => {
     await store.release(holder, held.granted.cookie, { lastFences: held.granted.fences }, makeIo());
     expect(await store.attempt({ ...second, seq: 2 }, makeIo())).toHaveProperty("busy");
     expect(await store.attempt({ ...first, seq: 2 }, makeIo())).toHaveProperty("granted");
-    for (const one of [first, second]) await store.abandon(one, makeIo());
+    for (const one of [first, second]) await store.abandon([one], makeIo());
   });
 
   it("whose message arrives after the wait was given up is not taken (P8, P12)", async () => {
@@ -107,28 +107,28 @@ describe("a place in line", () => {
     expect(await store.attempt(holder, makeIo())).toHaveProperty("granted");
     const arrive = port.delay((txn) => creates(txn) && (txn.compare ?? []).length > 3);
     await expect(store.attempt(waiter, makeIo())).rejects.toThrow(/on its way/);
-    await store.abandon(waiter, makeIo());
+    await store.abandon([waiter], makeIo());
     expect(await arrive()).toMatchObject({ succeeded: false });
     expect(await gateway.keys("t/k/gone/")).toHaveLength(1);
-    await store.abandon(holder, makeIo());
+    await store.abandon([holder], makeIo());
   });
 
   it("is given up although its attempt goes on meanwhile (P8)", async () => {
     const { port, store } = await world();
     const [holder, waiter] = [request("meanwhile"), request("meanwhile")];
     expect(await store.attempt(holder, makeIo())).toHaveProperty("granted");
-    const abandoned: Promise<void>[] = [];
+    const abandoned: Promise<unknown>[] = [];
     port.around = (send, txn) => {
       if (!creates(txn)) return send();
       port.around = null;
       return send().finally(() => {
-        abandoned.push(store.abandon(waiter, makeIo()));
+        abandoned.push(store.abandon([waiter], makeIo()));
       });
     };
     expect(await store.attempt(waiter, makeIo())).toEqual({ ended: true });
     await Promise.all(abandoned);
     expect(await gateway.keys("t/k/meanwhile/")).toHaveLength(1);
-    await store.abandon(holder, makeIo());
+    await store.abandon([holder], makeIo());
   });
 });
 
@@ -164,7 +164,7 @@ describe("an uncontended lock", () => {
     expect(answers.map(({ state }) => state)).toEqual(asked.map(() => "renewed"));
     expect((port.counts["txn"] ?? 0) - (before["txn"] ?? 0)).toBe(1);
     expect((port.counts["keepAlive"] ?? 0) - (before["keepAlive"] ?? 0)).toBe(1);
-    for (const one of asked) await store.abandon(one, makeIo());
+    for (const one of asked) await store.abandon([one], makeIo());
   });
 });
 
@@ -174,10 +174,10 @@ describe("both orders", () => {
     const [one, two] = [request("both"), request("both")];
     expect(await fifo.store.attempt(one, makeIo())).toHaveProperty("granted");
     expect(await exclusive.store.attempt(two, makeIo())).toHaveProperty("busy");
-    await fifo.store.abandon(one, makeIo());
+    await fifo.store.abandon([one], makeIo());
     expect(await exclusive.store.attempt({ ...two, seq: 2 }, makeIo())).toHaveProperty("granted");
     expect(await fifo.store.attempt(request("both", { queue: false }), makeIo())).toHaveProperty("busy");
-    await exclusive.store.abandon(two, makeIo());
+    await exclusive.store.abandon([two], makeIo());
   });
 });
 

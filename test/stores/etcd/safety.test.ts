@@ -140,7 +140,7 @@ describe("a history that is compacted away", () => {
       port.around = null;
       const answer = await send();
       for (let i = 0; i < 5; i += 1) await gateway.put("noise", String(i));
-      await store.abandon(holder, makeIo());
+      await store.abandon([holder], makeIo());
       await gateway.compact();
       return answer;
     };

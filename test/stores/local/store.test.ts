@@ -275,7 +275,7 @@ describe("an id that has ended", () => {
     expect(await release(one, asked, fences)).toBe("not-held");
     expect(await one.attempt({ ...asked, seq: 2 }, io)).toEqual({ ended: true });
     const other = request("k");
-    await one.abandon(other, io);
+    await one.abandon([other], io);
     expect(await one.attempt(other, io)).toEqual({ ended: true });
   });
 });
@@ -336,7 +336,7 @@ describe("clean-up", () => {
     }
     expect(descriptors()).toBeLessThan(before + 20);
     for (const asked of held) await release(one, asked.request, asked.fences);
-    for (const asked of waiting) await two.abandon(asked, io);
+    for (const asked of waiting) await two.abandon([asked], io);
     await Promise.all([one.close(), two.close()]);
     await one.close();
     await expect.poll(descriptors, { timeout: 60_000 }).toBe(before);

@@ -246,7 +246,7 @@ describe("an end of a wait that arrives before the wait itself", () => {
     await fenceOf(holder, has);
     expect(Object.keys(await waiter.attempt(wants, io))).toEqual(["busy"]);
     const sinceMs = nodeSystem.monoMs();
-    await waiter.abandon(wants, io);
+    await waiter.abandon([wants], io);
     // Two tries of 50 ms each; a loaded machine gets ten times as much.
     expect(nodeSystem.monoMs() - sinceMs).toBeLessThan(1_000);
     expect(await waits()).toBe(0);

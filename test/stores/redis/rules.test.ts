@@ -91,7 +91,7 @@ describe("an attempt that the network delivers late (P8)", () => {
     const younger = request("late", { seq: 2 });
     await own.attempt(older, io);
     await own.attempt(younger, io);
-    await own.abandon(younger, io);
+    await own.abandon([younger], io);
     expect(await again(1)).toEqual(["ended"]);
     expect((await own.inspect("late", io))?.waiters).toHaveLength(1);
     expect(await again(0)).toMatchObject({ 0: "busy" });
@@ -126,7 +126,7 @@ describe("keys in Redis", () => {
     await store.attempt(request("idle"), io);
     await store.release(a, null, { lastFences }, io);
     await fencesOf(store, request("kept", { keepMs: 2 * HOUR_MS }));
-    await store.abandon(request("never seen"), io);
+    await store.abandon([request("never seen")], io);
     for (const name of (await world.ask("KEYS", "*")) as string[]) {
       const left = Number(await world.ask("PTTL", name));
       expect(left, name).toBeGreaterThan(0);
@@ -190,7 +190,7 @@ describe("when memory is full", () => {
       expect(await store.release(a, null, { lastFences }, io)).toBe("released");
       expect(await store.release(c, null, { lastFences: others }, io)).toBe("released");
       expect(await store.attempt({ ...b, seq: 3 }, io)).toHaveProperty("granted");
-      await store.abandon(b, io);
+      await store.abandon([b], io);
       expect(await store.inspect("full", io)).toBe(null);
     } finally {
       await world.ask("CONFIG", "SET", "maxmemory", "0");

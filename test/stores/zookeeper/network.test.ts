@@ -164,7 +164,7 @@ describe("a reply that is lost", () => {
     proxy.heal();
     await lost;
     await until("the abandonment", () =>
-      store.abandon(one, io).then(
+      store.abandon([one], io).then(
         () => true,
         () => false,
       ),
@@ -216,7 +216,7 @@ describe("a reply that is lost", () => {
     proxy.heal();
     expect(await released).toBeInstanceOf(Error);
     await until("the abandonment", () =>
-      store.abandon(one, io).then(
+      store.abandon([one], io).then(
         () => true,
         () => false,
       ),
@@ -233,7 +233,7 @@ describe("an attempt that is still under way", () => {
       const answered = store.attempt(one, io).catch(() => null);
       for (let i = 0; i < turn % 12; i += 1) await Promise.resolve();
       if (turn % 4 === 0) await io.sleep(1);
-      await store.abandon(one, io);
+      await store.abandon([one], io);
       await answered;
     }
     expect(await store.inspect("under-way", io)).toBeNull();
