@@ -1,5 +1,6 @@
 // Finds connections that have stopped answering: the host is gone, a NAT has forgotten the connection, or its
-// address has moved. TCP reports such a half-open connection only after minutes, while a new one works at once.
+// address has moved. TCP reports such a half-open connection only after minutes, while a new one works at
+// once.
 //
 // 1. Every call reports when it is sent and when its answer arrives. Any answer, also an error of the server,
 //    shows that the connection works.
@@ -25,7 +26,7 @@ export interface OpenCall {
 const MOST_UNANSWERED = 2;
 /** Of a call without a timeout of its own, such as one that opens a store. */
 const DEFAULT_TIMEOUT_MS = 2_000;
-/** A short ttl has short timeouts: a server that stalls for a moment must not cost every client its connection. */
+/** A short ttl has short timeouts: a server that stalls for a moment must not lose its clients. */
 const SHORTEST_SILENCE_MS = 500;
 /** Clients that lost their connections together must not all come back at once. */
 const LONGEST_PAUSE_MS = 100;
@@ -97,7 +98,7 @@ export class ConnectionHealth {
     this.heard();
   }
 
-  /** Runs one call. However it settles, the connection has answered, or is closed and has no calls any more. */
+  /** Runs one call. However it settles, the connection has answered, or is closed. */
   watch<T>(timeoutMs: number | undefined, run: () => Promise<T>): Promise<T> {
     const call = this.sent(timeoutMs);
     const running = run();
