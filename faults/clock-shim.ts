@@ -5,6 +5,10 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { preloadLibrary } from "./preload.ts";
 
+const NS_PER_MS = 1e6;
+/** What chrony slews a clock by at most, unless it is told otherwise. */
+export const CHRONY_SLEW = 0.083_333;
+const SLEW_EVERY_MS = 2;
 const PROOF_JUMP_MS = 7_200_000;
 const PROOF_BLUR_MS = 2_000;
 
@@ -21,12 +25,32 @@ export class Offset {
 
   set(ms: number): void {
     const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64LE(BigInt(Math.round(ms)) * 1_000_000n);
+    bytes.writeBigInt64LE(BigInt(Math.round(ms * NS_PER_MS)));
     writeSync(this.#file, bytes, 0, 8, 0);
   }
 
   close(): void {
     closeSync(this.#file);
+  }
+}
+
+/** A calendar that runs faster (rate above 0) or slower than time, until it is stopped. */
+export class Slew {
+  readonly #timer: NodeJS.Timeout;
+  #offsetMs = 0;
+  #atMs: number = performance.now();
+
+  constructor(set: (offsetMs: number) => void, rate: () => number) {
+    this.#timer = setInterval(() => {
+      const nowMs = performance.now();
+      this.#offsetMs += (nowMs - this.#atMs) * rate();
+      this.#atMs = nowMs;
+      set(this.#offsetMs);
+    }, SLEW_EVERY_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
   }
 }
 

@@ -9,6 +9,7 @@ import { none } from "./none.ts";
 import { pause } from "./pause.ts";
 import type { Plugin } from "./plugin.ts";
 import { serverClock } from "./server-clock.ts";
+import { serverSlew } from "./server-slew.ts";
 import { serverFreeze } from "./server-freeze.ts";
 import { serverKill } from "./server-kill.ts";
 import { serverWipe } from "./server-wipe.ts";
@@ -34,6 +35,7 @@ const plugins: Plugins = {
   ...serverFaults,
   "server-wipe": serverWipe,
   "server-clock": serverClock,
+  "server-slew": serverSlew,
   ...networkFaults,
   ...pushFaults,
   ...sessionFaults,
@@ -43,7 +45,15 @@ export const MIXED = "mixed";
 /** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
 const ALWAYS = ["kill", "pause", "server-freeze", "primary-freeze", "swallowed-replies"];
 /** Not in a mix: without a C compiler it would fail, its servers are set up for it alone, or it takes longer than a mix has for one. */
-const ALONE = ["client-wall-clock", "server-clock", "full-disk", "no-space", "eviction", "lock-wait"];
+const ALONE = [
+  "client-wall-clock",
+  "server-clock",
+  "server-slew",
+  "full-disk",
+  "no-space",
+  "eviction",
+  "lock-wait",
+];
 const ALSO = 2;
 
 /** What else strikes must not loosen what is held against the store. */
@@ -72,7 +82,7 @@ export function faultsOf({
       ...Object.keys(clientFaults),
       ...(servers.length > 0 ? Object.keys(serverFaults) : []),
       ...(servers.some(({ wipe }) => wipe !== undefined) ? ["server-wipe"] : []),
-      ...(clocks.length > 0 ? ["server-clock"] : []),
+      ...(clocks.length > 0 ? ["server-clock", "server-slew"] : []),
       ...(through === undefined ? [] : Object.keys(networkFaults)),
       ...(through === undefined || listens === undefined ? [] : Object.keys(pushFaults)),
       ...(through === undefined || guarantees.ends !== "session" ? [] : Object.keys(sessionFaults)),

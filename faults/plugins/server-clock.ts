@@ -15,7 +15,7 @@ export const serverClock = (): Plugin => ({
   everyMs: [300, 1_500],
   survives: "server clock set",
   async start(run: Run): Promise<void> {
-    for (const clock of clocksOf(run)) await prove(clock);
+    for (const clock of clocksOf(run)) await proveClock(clock);
   },
   strike(run: Run, random: Random): Promise<void> {
     const clock = random.pick(clocksOf(run));
@@ -30,13 +30,13 @@ export const serverClock = (): Plugin => ({
   },
 });
 
-function clocksOf({ target }: Run): readonly FaultyClock[] {
+export function clocksOf({ target }: Run): readonly FaultyClock[] {
   if (target.clocks !== undefined && target.clocks.length > 0) return target.clocks;
   throw new Error("the clock of this store's servers cannot be set");
 }
 
 /** A server that does not ask the library would pass every run. */
-async function prove(clock: FaultyClock): Promise<void> {
+export async function proveClock(clock: FaultyClock): Promise<void> {
   for (const ms of [PROOF_MS, -PROOF_MS, 0]) {
     clock.set(ms);
     const offMs = (await clock.nowMs()) - Date.now();

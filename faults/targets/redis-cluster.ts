@@ -8,7 +8,7 @@ import { slotOf } from "../../src/stores/redis/slots.ts";
 import { LOCKS } from "../client/plan.ts";
 import { type Evicting, eviction } from "./eviction.ts";
 import { versionOf } from "./redis-version.ts";
-import { redisClock, SERVER_CLOCK, type ServerClock, serverClocks } from "./server-clock.ts";
+import { redisClock, CLOCK_FAULTS, type ServerClock, serverClocks } from "./server-clock.ts";
 import type { Target, Trick } from "./target.ts";
 
 /** The server's own default. With less, a clock that is set makes nodes believe that the others are gone. */
@@ -20,7 +20,7 @@ export async function redisClusterTarget(folder: string, fault: string): Promise
   const servers = await startCluster({
     replicas: true,
     env: (at) => clocks[at]?.env ?? {},
-    args: fault === SERVER_CLOCK ? CALM : [],
+    args: CLOCK_FAULTS.includes(fault) ? CALM : [],
   });
   return {
     url: servers.url,

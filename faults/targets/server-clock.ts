@@ -7,7 +7,8 @@ import { askRedis } from "../../scripts/servers/redis-node.ts";
 import { ClockShim, Offset } from "../clock-shim.ts";
 import type { FaultyClock } from "./target.ts";
 
-export const SERVER_CLOCK = "server-clock";
+/** Faults that move the calendar of a server. */
+export const CLOCK_FAULTS: readonly string[] = ["server-clock", "server-slew"];
 
 export interface ServerClock {
   /** What the server has to be started with. */
@@ -17,7 +18,7 @@ export interface ServerClock {
 
 /** `path`: a file that whoever runs the server can reach. */
 export async function serverClock(fault: string, path: string): Promise<ServerClock> {
-  if (fault !== SERVER_CLOCK) return { env: {}, set: () => {} };
+  if (!CLOCK_FAULTS.includes(fault)) return { env: {}, set: () => {} };
   const offset = new Offset(path);
   chmodSync(path, 0o644);
   const env = (await ClockShim.build()).environment(offset) as Record<string, string>;

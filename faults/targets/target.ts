@@ -15,7 +15,7 @@ export interface FaultyServer {
   thaw(): void;
 }
 
-/** The calendar of a server, in a run of `server-clock`. */
+/** The calendar of a server, in a run of `server-clock` or `server-slew`. */
 export interface FaultyClock {
   readonly name: string;
   /** It is off by so much from now on. */

@@ -92,7 +92,7 @@ describe("options of acquire", () => {
       permits: 1,
       limit: 1,
       ttlMs: 30_000,
-      graceMs: 1_000,
+      graceMs: 3_000,
       keepMs: 0,
       waitMs: 10_000,
       renew: true,

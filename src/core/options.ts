@@ -53,7 +53,7 @@ export interface LocksOptions {
   readonly label?: string;
   /** Prefix of everything written to the store. Default "holdfast". */
   readonly namespace?: string;
-  /** How much longer the store keeps the key than the holder believes. Default a tenth of the ttl, 50 ms to 1 s. */
+  /** How much longer the store keeps the key than the holder believes. Default a tenth of the ttl, at least 50 ms. */
   readonly grace?: Duration;
   /** For how long after the store's grant a lease may pass from task to task of this process. Default "10ms"; 0 = never. */
   readonly handoff?: Duration;

@@ -5,9 +5,10 @@ import { Alarm } from "./alarm.ts";
 import { anyAnswer, type Caller, callTimeoutMs } from "./call.ts";
 import { isDisconnected } from "./errors.ts";
 import type { Hold } from "./hold.ts";
-import type { LossReason, OpenStore, RenewAnswer } from "./store.ts";
+import type { LossReason, OpenStore, RenewAnswer, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 import { renewing, type RenewTrace, traced } from "./tracing.ts";
+import { extendedGraceMs } from "./window.ts";
 
 const RENEW_SHARE = 1 / 3;
 /** After an answer that moved nothing, try again after this share of the ttl. */
@@ -100,13 +101,16 @@ export class Renewal {
   async #renew(batch: readonly Hold[], ttlMs: number | null): Promise<readonly RenewAnswer[]> {
     const sentAt = this.#listener.now();
     const timeoutMs = callTimeoutMs(Math.min(...batch.map((hold) => hold.termMs)));
-    const items = batch.map((hold) => ({
-      request: hold.request,
-      cookie: hold.cookie,
-      ttlMs: ttlMs ?? wishedMs(hold, sentAt.monoMs),
-      lastFences: hold.fences,
-      label: hold.lease?.label ?? hold.request.label,
-    }));
+    const items = batch.map((hold) => {
+      const askedMs = ttlMs ?? wishedMs(hold, sentAt.monoMs);
+      return {
+        request: withGrace(hold.request, askedMs),
+        cookie: hold.cookie,
+        ttlMs: askedMs,
+        lastFences: hold.fences,
+        label: hold.lease?.label ?? hold.request.label,
+      };
+    });
     for (const hold of batch) hold.renewing = true;
     try {
       const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
@@ -161,6 +165,12 @@ function connected(answers: readonly RenewAnswer[]): readonly RenewAnswer[] {
 /** A grant that is shorter than its ttl is renewed to its full length, whatever its holder wishes, and then no more. */
 function wantsRenewal(hold: Hold): boolean {
   return hold.lease === null || hold.lease.wish.renew || hold.owedMs(hold.window.since.monoMs) > 0;
+}
+
+/** A longer lease needs a longer grace: clocks that run at different rates drift apart for longer (P2). */
+function withGrace(request: Request, ttlMs: number): Request {
+  const graceMs = extendedGraceMs(request, ttlMs);
+  return graceMs === request.graceMs ? request : { ...request, graceMs };
 }
 
 /** What a renewal asks for: the whole ttl, or what is left of it where its holder does not renew. */

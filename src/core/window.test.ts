@@ -4,7 +4,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Instant } from "./system.ts";
-import { certainMs, defaultGraceMs, elapsedMs, remainingMs, signalMarginMs } from "./window.ts";
+import {
+  certainMs,
+  defaultGraceMs,
+  elapsedMs,
+  extendedGraceMs,
+  remainingMs,
+  signalMarginMs,
+} from "./window.ts";
+
+/** What chrony slews by at most, unless it is told otherwise. */
+const SLEW = 0.083_333;
 
 const at = (monoMs: number, bootMs: number = monoMs, wallMs: number = monoMs): Instant => ({
   monoMs,
@@ -137,8 +147,40 @@ describe("defaultGraceMs", () => {
     [501, 50.1],
     [3_000, 300],
     [10_000, 1_000],
-    [30_000, 1_000],
+    [30_000, 3_000],
+    [3_600_000, 360_000],
   ])("of a ttl of %d ms is %d ms", (ttlMs, expected) => {
     expect(defaultGraceMs(ttlMs)).toBe(expected);
+  });
+
+  it("outlives what the holder believes on a server whose clock is slewed by 8.3 % (P2)", () => {
+    fc.assert(
+      fc.property(ttl, (ttlMs) => {
+        const keptMs = (ttlMs + defaultGraceMs(ttlMs)) / (1 + SLEW);
+        expect(keptMs).toBeGreaterThan(certainMs(ttlMs, "store"));
+      }),
+    );
+  });
+});
+
+describe("extendedGraceMs", () => {
+  it.each([
+    ["a shorter ttl", { ttlMs: 30_000, graceMs: 3_000 }, 10_000, 3_000],
+    ["the default", { ttlMs: 30_000, graceMs: 3_000 }, 3_600_000, 360_000],
+    ["the shortest default", { ttlMs: 100, graceMs: 50 }, 60_000, 6_000],
+    ["a smaller grace", { ttlMs: 30_000, graceMs: 300 }, 60_000, 600],
+    ["a larger grace", { ttlMs: 30_000, graceMs: 10_000 }, 60_000, 10_000],
+    ["none", { ttlMs: 30_000, graceMs: 0 }, 60_000, 0],
+  ])("of %s", (_, taken, ttlMs, expected) => {
+    expect(extendedGraceMs(taken, ttlMs)).toBe(expected);
+  });
+
+  it("of the default outlives what the holder of the longer lease believes (P2)", () => {
+    fc.assert(
+      fc.property(ttl, ttl, (takenMs, ttlMs) => {
+        const graceMs = extendedGraceMs({ ttlMs: takenMs, graceMs: defaultGraceMs(takenMs) }, ttlMs);
+        expect((ttlMs + graceMs) / (1 + SLEW)).toBeGreaterThan(certainMs(ttlMs, "store"));
+      }),
+    );
   });
 });

@@ -10,7 +10,10 @@ export interface Window {
   readonly validMs: number;
 }
 
-/** Quartz is good to 100 ppm and NTP slews by at most 500; 2,000 covers two machines at their worst. */
+/**
+ * Two clocks that nobody corrects: quartz is good to 100 ppm, and the kernel's NTP discipline adds at most
+ * 500. A clock that is being slewed, by chrony up to 83,333 ppm, is covered by the default grace.
+ */
 const DRIFT = 0.002;
 
 export type Clock = "store" | "machine";
@@ -35,7 +38,23 @@ export function signalMarginMs(validMs: number): number {
   return Math.min(50, Math.max(2, validMs / 50));
 }
 
-/** How much longer than the ttl the store keeps the key, so that a holder lets go first. */
+/**
+ * How much longer than the ttl the store keeps the key, so that the holder stops first. A server clock that
+ * is slewed by 8.3 % counts 1.1 ttl in 1.015 ttl: a share of the ttl covers it, a fixed time would not (P2).
+ */
 export function defaultGraceMs(ttlMs: number): number {
-  return Math.min(1_000, Math.max(50, ttlMs / 10));
+  return Math.max(50, ttlMs / 10);
+}
+
+/**
+ * The grace of a lease that is extended beyond the ttl that it was taken with: the same share of the new
+ * ttl, up to the default. Never less than it was.
+ */
+export function extendedGraceMs(
+  taken: { readonly ttlMs: number; readonly graceMs: number },
+  ttlMs: number,
+): number {
+  if (ttlMs <= taken.ttlMs) return taken.graceMs;
+  const sameShare = (taken.graceMs / taken.ttlMs) * ttlMs;
+  return Math.max(taken.graceMs, Math.min(sameShare, defaultGraceMs(ttlMs)));
 }

@@ -1,6 +1,6 @@
 // Every step is one script, which is one atomic step of the server under the server's clock; see scripts/.
 
-import { StoreUnavailableError } from "../../core/errors.ts";
+import { type LockError, StoreUnavailableError } from "../../core/errors.ts";
 import type {
   AttemptAnswer,
   Io,
@@ -23,6 +23,7 @@ import { DOING, type Steps, type StepsEnv } from "./steps.ts";
 import { loneGrant, readAttempt, readLook } from "./words.ts";
 
 const REVOKED = "revoked:";
+const FAILED = "failed:";
 /** Nobody has to acknowledge anything. */
 const NO_ACKS: Acks = { count: 0, withinMs: 0 };
 
@@ -91,8 +92,10 @@ export class ScriptSteps implements Steps {
         : await this.#acked(this.#renewals, "renew", keys, args, io);
     const why = tooFew(acks, this.#env.replicas);
     const words = listOf(reply).map(textOf);
-    return items.map(({ ttlMs }, at): RenewAnswer => {
+    return items.map(({ ttlMs, request }, at): RenewAnswer => {
       const word = words[at] ?? "";
+      const cause = failureIn(word, "renew", request.keys[0]);
+      if (cause !== null) return { state: "unknown", cause };
       if (word.startsWith(REVOKED))
         return {
           state: "lost",
@@ -139,9 +142,9 @@ export class ScriptSteps implements Steps {
     await this.#run("note", request.keys, [request.id, note?.waitingFor ?? ""], io);
   }
 
-  async look(keys: readonly string[], io: Io): Promise<(LockInfo | null)[]> {
+  async look(keys: readonly string[], io: Io): Promise<(LockInfo | LockError | null)[]> {
     const replies = listOf(await this.#run("look", keys, [], io));
-    return keys.map((key, at) => readLook(replies[at], key));
+    return keys.map((key, at) => failureIn(replies[at], "look", key) ?? readLook(replies[at], key));
   }
 
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
@@ -194,6 +197,13 @@ export class ScriptSteps implements Steps {
   #records(keys: readonly string[]): string[] {
     return keys.map((key) => this.#env.names.record(key));
   }
+}
+
+/** What a script says of one record of many. */
+function failureIn(reply: Reply, name: ScriptName, key: string | undefined): LockError | null {
+  if (Array.isArray(reply)) return null;
+  const text = textOf(reply);
+  return text.startsWith(FAILED) ? redisError(new Error(text.slice(FAILED.length)), DOING[name], key) : null;
 }
 
 /** The window is not moved: a failover now could forget it. */

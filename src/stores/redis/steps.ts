@@ -1,6 +1,7 @@
 // The steps of the contract that change or read records, each of them atomic in the server. There are two ways to make
 // them: by script, and by transaction where scripts are forbidden.
 
+import type { LockError } from "../../core/errors.ts";
 import type {
   AttemptAnswer,
   Io,
@@ -23,6 +24,7 @@ export interface Steps {
     open: () => readonly number[],
     io: Io,
   ): Promise<AttemptAnswer<null>>;
+  /** One answer per item. May also reject because of one item; then each has to be renewed alone. */
   renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]>;
   /** Ends an id. `used`: the last fence of each key that was used, or "" where nobody can say. Gives whether it held all. */
   end(
@@ -36,7 +38,8 @@ export interface Steps {
   forget?(request: Request): void;
   owns(request: Request, io: Io): Promise<boolean>;
   note(request: Request, note: Note, io: Io): Promise<void>;
-  look(keys: readonly string[], io: Io): Promise<(LockInfo | null)[]>;
+  /** One answer per key: null where it is free, an error where its record cannot be read. */
+  look(keys: readonly string[], io: Io): Promise<(LockInfo | LockError | null)[]>;
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer>;
 }
 

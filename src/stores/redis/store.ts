@@ -21,6 +21,7 @@ import type {
 } from "../../core/store.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
 import { Turns } from "../shared/turns.ts";
+import { LockError, UnsafeStoreError } from "../../core/errors.ts";
 import { batchesOf, slotIsMoving } from "./batches.ts";
 import { findings, mayRunScripts, noPush, refuseUnsafe, vet } from "./check.ts";
 import { closedError, redisError, sessionError } from "./errors.ts";
@@ -163,6 +164,7 @@ export class RedisOpenStore implements OpenStore<null> {
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
     this.#refuseClosed(key);
     const [info = null] = await this.#steps.look([key], io);
+    if (LockError.is(info)) throw info;
     return info;
   }
 
@@ -202,13 +204,14 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   /** Leases whose keys one script can reach. */
-  async #renewTogether(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
-    try {
-      return await this.#steps.renew(items, io);
-    } catch (error) {
-      if (items.length === 1 || !slotIsMoving(error)) throw error;
-      return (await Promise.all(items.map((item) => this.#steps.renew([item], io)))).flat();
-    }
+  async #renewTogether(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
+    const alone = (item: RenewItem<null>): Promise<RenewAnswer[]> =>
+      this.#steps.renew([item], io).catch((cause: unknown) => [{ state: "unknown", cause }]);
+    return together(
+      items,
+      () => this.#steps.renew(items, io),
+      async () => (await Promise.all(items.map(alone))).flat(),
+    );
   }
 
   async #end(request: Request, used: readonly string[], io: Io): Promise<boolean> {
@@ -228,10 +231,16 @@ export class RedisOpenStore implements OpenStore<null> {
     const found = await Promise.all(
       batches.map(async (batch) => {
         const some = batch.map((at) => keys[at] as string);
-        return (await this.#steps.look(some, io)).filter((info) => info !== null);
+        const alone = (key: string): Promise<(LockInfo | LockError | null)[]> => this.#steps.look([key], io);
+        return together(
+          some,
+          () => this.#steps.look(some, io),
+          async () => (await Promise.all(some.map((key) => alone(key).catch(damagedOnly)))).flat(),
+        );
       }),
     );
-    return found.flat();
+    // A damaged record is named by `inspect`; a list goes on without it.
+    return found.flat().filter((info): info is LockInfo => info !== null && !LockError.is(info));
   }
 
   /** By position, the slot of a key; null where all keys are in one place. */
@@ -253,4 +262,23 @@ export class RedisOpenStore implements OpenStore<null> {
   #refuseClosed(key?: string): void {
     if (this.#closed) throw closedError(key);
   }
+}
+
+/** Work on many keys at once, or on each alone where one of them keeps the others from it. */
+async function together<T>(
+  all: readonly unknown[],
+  run: () => Promise<T>,
+  oneByOne: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (all.length === 1 || !(slotIsMoving(error) || error instanceof UnsafeStoreError)) throw error;
+    return oneByOne();
+  }
+}
+
+function damagedOnly(error: unknown): LockError[] {
+  if (error instanceof UnsafeStoreError) return [error];
+  throw error;
 }

@@ -8,6 +8,7 @@
 import { StoreUnavailableError } from "../../core/errors.ts";
 import type { Io } from "../../core/store.ts";
 import { type Acks, waitMs } from "./acknowledged.ts";
+import { isForeign } from "../shared/redis-failure.ts";
 import type { OwnConnection } from "./own-connection.ts";
 import { listOf, type Reply, type Session, textOf, type Word } from "./port.ts";
 
@@ -55,7 +56,7 @@ export class Transactions {
       }
     } catch (error) {
       // What is watched or queued on it must not meet the next transaction.
-      session.close();
+      if (!isDamaged(error) || !(await unwatched(session))) session.close();
       throw error;
     } finally {
       io.signal.removeEventListener("abort", drop);
@@ -96,6 +97,19 @@ export class Transactions {
     for (const reply of listOf(written)) if (reply instanceof Error) throw reply;
     return { answer, acks: waiting ? { count: Number(textOf(replies.at(-1))), withinMs } : null };
   }
+}
+
+/** Nothing was written: the record of this transaction cannot be read. */
+function isDamaged(error: unknown): boolean {
+  return error instanceof Error && isForeign(error.message);
+}
+
+/** Whether the connection can be used by the next transaction. */
+function unwatched(session: Session): Promise<boolean> {
+  return session.send(["UNWATCH"]).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** One behind the other in one go. Rejects with the first that failed, when all are answered. */

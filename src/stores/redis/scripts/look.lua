@@ -1,21 +1,24 @@
--- Who holds and who waits. Changes nothing.
+-- Who holds and who waits. Changes nothing. A record that is damaged costs only its own key the answer.
 -- KEYS: records of any number of keys
 -- ARGV: 1-3 see clock
--- Returns per key nothing where it is free, else {limit, {nine words per holder...}, {four words per waiter...}}
+-- Returns per key nothing where it is free, {limit, {nine words per holder...}, {four words per waiter...}}, or "failed:" and
+-- the error
 --@include clock
 --@include rules
+--@include guarded
+
+local function look(name)
+  local it = sweep(record(name))
+  if #it.holders == 0 and #it.line == 0 then return false end
+  local waiters = {}
+  for _, row in ipairs(it.line) do
+    for _, word in ipairs({ row.label, row.mode, whole(row.permits), tostring(math.max(0, now - row.since)) }) do
+      table.insert(waiters, word)
+    end
+  end
+  return { whole(it.limit), describe(it, {}), waiters }
+end
 
 local answers = {}
-for at, it in ipairs(all()) do
-  answers[at] = false
-  if #it.holders > 0 or #it.line > 0 then
-    local waiters = {}
-    for _, row in ipairs(it.line) do
-      for _, word in ipairs({ row.label, row.mode, whole(row.permits), tostring(math.max(0, now - row.since)) }) do
-        table.insert(waiters, word)
-      end
-    end
-    answers[at] = { whole(it.limit), describe(it, {}), waiters }
-  end
-end
+for at, name in ipairs(KEYS) do answers[at] = guarded(look, name) end
 return answers

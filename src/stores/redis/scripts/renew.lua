@@ -1,28 +1,34 @@
 -- Moves the ends of many leases, each in all of its keys or in none. Never recreates what is gone, never moves an end back.
+-- A record that is damaged costs its own lease the renewal, and no other.
 -- KEYS: the records of the first lease, then those of the second, and so on
 -- ARGV: 1-3 see clock; then per lease its id, how many keys it has, ttl, grace, label, and per key the fence in use
--- Returns per lease "renewed", "gone" or "revoked:" and the reason
+-- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and the error
 --@include clock
 --@include rules
+--@include guarded
 
-local answers, key, at = {}, 0, 4
-while ARGV[at] do
+-- `key` and `at`: before the first of its KEYS, and the first of its ARGV.
+local function renew(key, at)
   local id, count, ttlMs, graceMs, label = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local found = {}
   for i = 1, count do found[i] = sweep(record(KEYS[key + i])) end
   local rows = rowsOf(found, id)
-  local answer = rows and 'renewed' or 'gone'
-  for _, row in ipairs(rows or {}) do
-    if row.revoked then answer = 'revoked:' .. row.revoked end
+  if not rows then return 'gone' end
+  for _, row in ipairs(rows) do
+    if row.revoked then return 'revoked:' .. row.revoked end
   end
-  if answer == 'renewed' then
-    for i, row in ipairs(rows) do
-      row.ends = math.max(row.ends, now + ttlMs + graceMs)
-      row.used, row.label = tonumber(ARGV[at + 4 + i]) or row.used, label
-      found[i].moved = true
-    end
+  for i, row in ipairs(rows) do
+    row.ends = math.max(row.ends, now + ttlMs + graceMs)
+    row.used, row.label = tonumber(ARGV[at + 4 + i]) or row.used, label
+    found[i].moved = true
   end
-  table.insert(answers, answer)
+  return 'renewed'
+end
+
+local answers, key, at = {}, 0, 4
+while ARGV[at] do
+  table.insert(answers, guarded(renew, key, at))
+  local count = tonumber(ARGV[at + 1])
   key, at = key + count, at + 5 + count
 end
 for name, it in pairs(records) do

@@ -1,0 +1,109 @@
+// Finds connections that have stopped answering: the host is gone, a NAT has forgotten the connection, or its
+// address has moved. TCP reports such a half-open connection only after minutes, while a new one works at
+// once.
+//
+// 1. Every call reports when it is sent and when its answer arrives. Any answer, also an error of the server,
+//    shows that the connection works.
+// 2. Two calls whose timeouts are over, without any answer on the connection since they were sent, make it
+//    silent.
+// 3. Whoever sends the next call asks `isSilent` first, closes a silent connection and connects again, after
+//    `reconnectPauseMs`. The calls of the closed connection fail with its error, so core repeats them (P13).
+//
+// Nothing here sets a timer: a connection that nobody uses may be silent for as long as it likes.
+
+import type { System } from "../../core/system.ts";
+
+/** Clock and randomness of the store. */
+export type HealthSystem = Pick<System, "monoMs" | "random">;
+
+/** A call that has no answer yet. */
+export interface OpenCall {
+  readonly sentAtMs: number;
+  readonly overdueAtMs: number;
+}
+
+/** So many calls in a row without any answer make a connection silent. */
+const MOST_UNANSWERED = 2;
+/** Of a call without a timeout of its own, such as one that opens a store. */
+const DEFAULT_TIMEOUT_MS = 2_000;
+/** A short ttl has short timeouts: a server that stalls for a moment must not lose its clients. */
+const SHORTEST_SILENCE_MS = 500;
+/** Clients that lost their connections together must not all come back at once. */
+const LONGEST_PAUSE_MS = 100;
+
+/** The health of one connection. A new connection begins with `reset()`, or with a health of its own. */
+export class ConnectionHealth {
+  readonly #system: HealthSystem;
+  /** In the order of their sends. */
+  readonly #open = new Set<OpenCall>();
+  #heardAtMs: number;
+
+  constructor(system: HealthSystem) {
+    this.#system = system;
+    this.#heardAtMs = system.monoMs();
+  }
+
+  /** No call waits for an answer. */
+  get isIdle(): boolean {
+    return this.#open.size === 0;
+  }
+
+  /** The connection must be closed: it does not answer. */
+  get isSilent(): boolean {
+    if (this.#open.size < MOST_UNANSWERED) return false;
+    const nowMs = this.#system.monoMs();
+    let unanswered = 0;
+    for (const { sentAtMs, overdueAtMs } of this.#open) {
+      // The calls are in order: those after the first that still has time hardly matter, and may be many.
+      if (nowMs < overdueAtMs) return false;
+      if (sentAtMs < this.#heardAtMs || nowMs < sentAtMs + SHORTEST_SILENCE_MS) continue;
+      unanswered += 1;
+      if (unanswered === MOST_UNANSWERED) return true;
+    }
+    return false;
+  }
+
+  /** How long to wait before connecting again after a silence. */
+  get reconnectPauseMs(): number {
+    return this.#system.random() * LONGEST_PAUSE_MS;
+  }
+
+  /** A call leaves. Report its end with `answered` or `failed`. */
+  sent(timeoutMs: number = DEFAULT_TIMEOUT_MS): OpenCall {
+    const sentAtMs = this.#system.monoMs();
+    const call = { sentAtMs, overdueAtMs: sentAtMs + timeoutMs };
+    this.#open.add(call);
+    return call;
+  }
+
+  /** The server answered this call, perhaps with an error. */
+  answered(call: OpenCall): void {
+    this.#open.delete(call);
+    this.heard();
+  }
+
+  /** The call ended without an answer, for example because its connection was closed. */
+  failed(call: OpenCall): void {
+    this.#open.delete(call);
+  }
+
+  /** Any other sign of life of the server, such as a notification. */
+  heard(): void {
+    this.#heardAtMs = this.#system.monoMs();
+  }
+
+  /** There is a new connection: what was sent on the old one says nothing about it. */
+  reset(): void {
+    this.#open.clear();
+    this.heard();
+  }
+
+  /** Runs one call. However it settles, the connection has answered, or is closed. */
+  watch<T>(timeoutMs: number | undefined, run: () => Promise<T>): Promise<T> {
+    const call = this.sent(timeoutMs);
+    const running = run();
+    const settled = (): void => this.answered(call);
+    running.then(settled, settled);
+    return running;
+  }
+}
