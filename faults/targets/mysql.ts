@@ -22,6 +22,9 @@ const roomsIn = (home: string): string[] => [
 /** So many pieces of half a megabyte are more than there is room for. */
 const JUNK = 200;
 
+/** Defaults of new sessions that a server may have. Under this mode no assignment sees the ones before it. */
+const SESSION_DEFAULTS = ["--sql-mode=ORACLE", "--autocommit=OFF", "--default-time-zone=+11:00"];
+
 const USER = { user: "locker", password: "locker" } as const;
 
 export const mysqlTarget: TargetMaker = (folder, fault) => target("table", folder, fault);
@@ -33,7 +36,7 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
   const disk = fault === FULL_DISK ? await Disk.open() : null;
   const home = join(folder, "mariadb");
   const env = { ...clock.env, ...disk?.environment };
-  const args = disk === null ? [] : roomsIn(home);
+  const args = [...SESSION_DEFAULTS, ...(disk === null ? [] : roomsIn(home))];
   mkdirSync(join(home, BINLOG), { recursive: true });
   const server = await OwnedServer.start({
     name: "mariadb",

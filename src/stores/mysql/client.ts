@@ -5,6 +5,7 @@ import { UnsupportedError } from "../../core/errors.ts";
 import { isMissing } from "../shared/missing-client.ts";
 import type { Address, Answer, MysqlPort, Row, SqlConnection, Value } from "./port.ts";
 import type { Login } from "./address.ts";
+import { SESSION_SETTINGS } from "./session-settings.ts";
 
 interface Header {
   readonly affectedRows: number;
@@ -57,7 +58,18 @@ export class Mysql2Port implements MysqlPort {
     this.hosts = login.hosts;
   }
 
-  connect(host: Address): Promise<SqlConnection> {
+  async connect(host: Address): Promise<SqlConnection> {
+    const connection = await this.#connect(host);
+    try {
+      for (const statement of SESSION_SETTINGS) await connection.run(statement);
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+  }
+
+  #connect(host: Address): Promise<SqlConnection> {
     const { user, password, database, ssl } = this.#login;
     const connection = this.#mysql2.createConnection({
       ...{ host: host.host, port: host.port, user, password, database },

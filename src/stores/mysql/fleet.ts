@@ -85,7 +85,7 @@ export class Fleet {
 
   /** A connection to the primary on which every statement is a transaction of its own. */
   async connect({ host, facts }: Primary): Promise<SqlConnection> {
-    const connection = await openPlain(this.#port, host);
+    const connection = await this.#port.connect(host);
     try {
       const now = await readFacts(connection);
       if (now.server === facts.server && sameStart(now.startedUs, facts.startedUs)) return connection;
@@ -105,7 +105,7 @@ export class Fleet {
   }
 
   async #ask(host: Address, remake: boolean): Promise<Asked> {
-    const connection = await openPlain(this.#port, host);
+    const connection = await this.#port.connect(host);
     try {
       const facts = await readFacts(connection);
       refuseOld(facts);
@@ -156,19 +156,6 @@ export class Fleet {
     const values = [server, newestUs, hold, startedUs, Math.ceil(this.#holdMs), newestUs, newestUs];
     await by.connection.run(sql["claim"], values);
     return by;
-  }
-}
-
-/** Every statement is a transaction of its own, and none waits for long. */
-export async function openPlain(port: MysqlPort, host: Address): Promise<SqlConnection> {
-  const connection = await port.connect(host);
-  try {
-    await connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-    await connection.run("SET SESSION autocommit = 1, innodb_lock_wait_timeout = 2");
-    return connection;
-  } catch (error) {
-    connection.destroy();
-    throw error;
   }
 }
 

@@ -17,7 +17,7 @@ import type { Login } from "./address.ts";
 import { readFacts, refuseForRows } from "./check.ts";
 import { loadMysql2, Mysql2Port } from "./client.ts";
 import { mysqlError } from "./errors.ts";
-import { Fleet, openPlain } from "./fleet.ts";
+import { Fleet } from "./fleet.ts";
 import { mysqlGuarantees, mysqlSeveralGuarantees } from "./guarantees.ts";
 import { Link } from "./link.ts";
 import { Pool } from "./pool.ts";
@@ -32,13 +32,12 @@ export async function openRows(login: Login, env: StoreEnv): Promise<OpenStore> 
   const connect = (): Promise<SqlConnection> => port.connect(host);
   let connection: SqlConnection | null = null;
   try {
-    connection = await openPlain(port, host);
+    connection = await connect();
     const facts = await readFacts(connection);
     refuseForRows(facts);
     await ensureSchema(connection, rowSchema);
-    const plain = (): Promise<SqlConnection> => openPlain(port, host);
-    const remakeTables = (): Promise<void> => remakeRows(plain);
-    const link = new Link(plain, () => env.system.monoMs(), connection);
+    const remakeTables = (): Promise<void> => remakeRows(connect);
+    const link = new Link(connect, () => env.system.monoMs(), connection);
     return new RowOpenStore({ link, facts, port, connect, remakeTables }, env);
   } catch (error) {
     connection?.destroy();
@@ -47,8 +46,8 @@ export async function openRows(login: Login, env: StoreEnv): Promise<OpenStore> 
 }
 
 /** A table was found to be gone. */
-async function remakeRows(plain: () => Promise<SqlConnection>): Promise<void> {
-  const connection = await plain();
+async function remakeRows(connect: () => Promise<SqlConnection>): Promise<void> {
+  const connection = await connect();
   try {
     await ensureSchema(connection, rowSchema);
   } finally {

@@ -35,6 +35,7 @@ export interface Address {
 export interface MysqlPort {
   /** The servers in the order of preference. */
   readonly hosts: readonly Address[];
+  /** A session with the settings of session-settings.ts: every statement is a transaction of its own. */
   connect(host: Address): Promise<SqlConnection>;
   /** No connection keeps the process alive from now on, neither those there are nor new ones. */
   leave(): void;

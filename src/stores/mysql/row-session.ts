@@ -43,7 +43,6 @@ export class RowSession {
     waitSeconds: number,
     nowMs: number,
   ): Promise<RowSession> {
-    await connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     await connection.run(
       `SET SESSION autocommit = 0, innodb_lock_wait_timeout = ${LONGEST_WAIT_S}, wait_timeout = ${waitSeconds}`,
     );

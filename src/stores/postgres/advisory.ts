@@ -162,8 +162,7 @@ export class AdvisoryDesk implements SessionDesk<Session> {
   }
 
   async check(patience: Patience): Promise<readonly Finding[]> {
-    const sql = { ...this.#sql, settings: this.#sql.session_settings, schema: this.#sql.session_schema };
-    return [...this.#found, ...(await findings(this.#port, sql, patience))];
+    return [...this.#found, ...(await findings(this.#port, this.#sql, patience))];
   }
 
   inTransaction(tx: unknown): TransactionDesk {
@@ -178,7 +177,7 @@ export class AdvisoryDesk implements SessionDesk<Session> {
   say(error: unknown, doing: string, key: string | undefined): Error {
     // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
     void this.#port.remade(error);
-    return postgresError(error, doing, key, this.#sql.session_schema);
+    return postgresError(error, doing, key, this.#sql.schema);
   }
 
   async close(): Promise<void> {

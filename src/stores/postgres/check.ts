@@ -76,15 +76,6 @@ export async function findings(port: PgPort, sql: Sql, patience: Patience): Prom
       fix: `set ${name} = on`,
     });
   }
-  if (settings.synchronousCommit === "off") {
-    found.push({
-      id: "synchronous-commit",
-      level: "danger",
-      what: "synchronous_commit is off",
-      why: "after a crash the server may have forgotten locks that it had granted, and their fences",
-      fix: "ALTER ROLE ... SET synchronous_commit = on for the user of the locks",
-    });
-  }
   if (!settings.ready) {
     found.push({
       id: "schema",

@@ -63,7 +63,7 @@ export function postgresError(
   }
   if (code === "42P01" || code === "42501") {
     return new StoreUnavailableError(
-      `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
+      `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant USAGE on their schema and SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
       { key, cause: error, retryable: false },
     );
   }

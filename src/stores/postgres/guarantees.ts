@@ -30,7 +30,7 @@ export const postgresGuarantees: Guarantees = {
     "deadlock victim",
   ],
   needs: [
-    "one PostgreSQL primary, 14 or later, with fsync and synchronous_commit on",
+    "one PostgreSQL primary, 14 or later, with fsync on",
     "a server clock that is slewed, not set: a jump forward ends leases early",
     "no failover to a standby that may lack the newest commits, or fences by time alone (G1) over it",
   ],

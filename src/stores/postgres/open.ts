@@ -7,68 +7,38 @@ import { isMissing } from "../shared/missing-client.ts";
 import { Pushes } from "../shared/pushes.ts";
 import { SessionStore } from "../shared/session-store.ts";
 import { AdvisoryDesk } from "./advisory.ts";
-import { readSettings, refuseUnsafe, type Settings } from "./check.ts";
 import { postgresError } from "./errors.ts";
 import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 import { pathOf, poolerFindings, refusePooler } from "./pooler.ts";
-import { forEver, PgPort, type PgPool } from "./port.ts";
-import { type Sql, sqlFor } from "./sql.ts";
+import { PgPort, type PgPool } from "./port.ts";
+import { openTables, type Place, statementsFor } from "./schema.ts";
 import { PostgresTable } from "./table.ts";
 
-export interface Place {
-  readonly table: string;
-  readonly mode: "table" | "advisory";
-}
-
 /** The pool is ours to close if `own`. */
-export function openStore(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
-  return place.mode === "table" ? openTable(pool, own, place, env) : openAdvisory(pool, own, place, env);
-}
-
-async function openAdvisory(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
-  const all = sqlFor(place.table);
-  const sql = { ...all, settings: all.session_settings, schema: all.session_schema };
+export async function openStore(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
   const port = new PgPort(pool, own, () => env.system.monoMs());
   try {
-    const path = await pathOf(port);
-    refusePooler(path, env.allow);
-    const settings = await prepare(port, sql);
-    port.remakeBy(() => createTables(port, sql));
-    const pushes = new Pushes();
-    const known = { utf8: settings.encoding === "UTF8", findings: poolerFindings(path), pushes };
-    return new SessionStore(new AdvisoryDesk(port, all, env, known), pushes, advisoryGuarantees, env);
+    return await (place.mode === "table" ? openTable(port, place, env) : openAdvisory(port, place, env));
   } catch (error) {
     await port.close();
-    throw postgresError(error, "be opened", undefined, sql.schema);
+    throw postgresError(error, "be opened", undefined, statementsFor(place).schema);
   }
 }
 
-async function openTable(pool: PgPool, own: boolean, place: Place, env: StoreEnv): Promise<OpenStore> {
-  const sql = sqlFor(place.table);
-  const port = new PgPort(pool, own, () => env.system.monoMs());
-  try {
-    const settings = await prepare(port, sql);
-    port.remakeBy(() => createTables(port, sql));
-    const { namespace, system } = env;
-    const table = new PostgresTable(port, settings, { namespace, sql, system });
-    return await new LeaseTable("postgres", table, postgresGuarantees, env).start();
-  } catch (error) {
-    await port.close();
-    throw postgresError(error, "be opened", undefined, sql.schema);
-  }
+async function openAdvisory(port: PgPort, place: Place, env: StoreEnv): Promise<OpenStore> {
+  const path = await pathOf(port);
+  refusePooler(path, env.allow);
+  const { sql, settings } = await openTables(port, place);
+  const pushes = new Pushes();
+  const known = { utf8: settings.encoding === "UTF8", findings: poolerFindings(path), pushes };
+  return new SessionStore(new AdvisoryDesk(port, sql, env, known), pushes, advisoryGuarantees, env);
 }
 
-async function prepare(port: PgPort, sql: Sql): Promise<Settings> {
-  const settings = await readSettings(port, sql, forEver());
-  refuseUnsafe(settings);
-  if (!settings.ready) await createTables(port, sql);
-  return settings;
-}
-
-/** One after another, because `IF NOT EXISTS` alone fails in one of two who do it at the same moment. One message, so one transaction. */
-async function createTables(port: PgPort, sql: Sql): Promise<void> {
-  const alone = "SELECT pg_advisory_xact_lock(hashtextextended('holdfast: tables', 0))";
-  await port.query(`${alone};\n${sql.schema}`, [], forEver());
+async function openTable(port: PgPort, place: Place, env: StoreEnv): Promise<OpenStore> {
+  const { sql, settings } = await openTables(port, place);
+  const { namespace, system } = env;
+  const table = new PostgresTable(port, settings, { namespace, sql, system });
+  return new LeaseTable("postgres", table, postgresGuarantees, env).start();
 }
 
 interface PgModule {

@@ -9,7 +9,6 @@ import { createLocks, type Locks } from "../../../src/index.ts";
 import { parseUrl } from "../../../src/stores/mysql/address.ts";
 import { readFacts } from "../../../src/stores/mysql/check.ts";
 import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client.ts";
-import { openPlain } from "../../../src/stores/mysql/fleet.ts";
 import { Link } from "../../../src/stores/mysql/link.ts";
 import type { Address, SqlConnection } from "../../../src/stores/mysql/port.ts";
 import { RowOpenStore } from "../../../src/stores/mysql/row-store.ts";
@@ -220,7 +219,7 @@ describe("an end of a wait that arrives before the wait itself", () => {
   it("is not the last try (P8)", async () => {
     const port = new Mysql2Port(await loadMysql2(), parseUrl(url()).login);
     const [host] = port.hosts as readonly [Address];
-    const plain = await openPlain(port, host);
+    const plain = await port.connect(host);
     let tell = (): void => {};
     const cut = new Promise<void>((resolve) => (tell = resolve));
     const watched = relayed(plain, async (text, values) => {
@@ -228,7 +227,7 @@ describe("an end of a wait that arrives before the wait itself", () => {
       if (text.startsWith("KILL QUERY")) tell();
       return answer;
     });
-    const link = new Link(() => openPlain(port, host), nodeSystem.monoMs, watched);
+    const link = new Link(() => port.connect(host), nodeSystem.monoMs, watched);
     // The network holds the wait back until it has been cut.
     const connect = async (): Promise<SqlConnection> => {
       const one = await port.connect(host);

@@ -1,6 +1,6 @@
 -- As read, and a waiter is seen now in every one of the rows.
 -- $1 names, $2 id, $3 seq
-WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
+WITH {clock},
   beat AS (INSERT INTO {beats} AS b (name, id, seq, seen_at) SELECT n.name, $2, $3::bigint, c.now FROM unnest($1::bytea[]) AS n (name), c
     ON CONFLICT (name, id) DO UPDATE SET seq = greatest(b.seq, excluded.seq), seen_at = greatest(b.seen_at, excluded.seen_at))
 SELECT (extract(epoch FROM c.now) * 1000000)::bigint::text AS now_us, encode(t.name, 'hex') AS name, t.version::text, t.holder, t.proc,

@@ -1,7 +1,7 @@
 -- Lets go of one exclusive lock that nobody waits for, and remembers which requests of that store have ended.
 -- $1 name, $2 id, $3 proc, $4 oldest open turn, $5 last fence that was used
 -- Returns a row if this id held it and the row was in short form.
-WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now)
+WITH {clock}
 UPDATE {locks} AS t SET version = version + 1, holder = NULL, label = NULL, host = NULL, process = NULL, actor = NULL, proc = NULL,
   since_at = NULL, ends_at = NULL, over_at = c.now,
   last = CASE WHEN last = fence + room THEN least(last, greatest(fence, $5::bigint)) ELSE last END,

@@ -1,7 +1,7 @@
 -- Renews leases in short form, never to an earlier end. Rows are locked in one order, so that nobody deadlocks.
 -- $1 names, $2 ids, $3 ttl + grace in us, $4 fences in use, $5 labels; arrays of equal length
 -- Returns the place in the arrays of each that was renewed.
-WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
+WITH {clock},
   want AS (SELECT * FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::text[])
     WITH ORDINALITY AS w (name, id, lasts, used, label, place)),
   mine AS MATERIALIZED (SELECT t.name, w.lasts, w.used, w.label, w.place FROM {locks} AS t, want AS w, c

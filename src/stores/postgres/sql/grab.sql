@@ -1,7 +1,7 @@
 -- Takes one exclusive lock that is free and that nobody waits for. A row that is being changed is waited for, and looked at again.
 -- $1 name, $2 namespace, $3 key, $4 id, $5 proc, $6 turn, $7 label, $8 host, $9 process, $10 actor, $11 room, $12 ttl + grace in us
 -- Returns the fence, or no row when it is not free, is in full form, or this request has ended.
-WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now)
+WITH {clock}
 INSERT INTO {locks} AS t (name, namespace, key, version, holder, proc, label, host, process, actor, fence, room, used, since_at,
   ends_at, over_at, last, marks)
 SELECT $1, $2, $3, 1, $4, $5, $7, $8, $9, $10, f.fence, $11::bigint, f.fence, c.now, e.ends, e.ends, f.fence + $11::bigint, '{}'

@@ -6,5 +6,7 @@ SELECT current_setting('server_version_num') AS version,
   current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS full_page_writes,
   current_setting('synchronous_commit') AS synchronous_commit,
+  current_setting('synchronous_standby_names') AS standby_names,
+  (SELECT count(*) FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup')::text AS standbys,
   (to_regclass('{fences}') IS NOT NULL AND to_regclass('{sessions}') IS NOT NULL)::text AS ready,
   current_schema() AS schema

@@ -9,6 +9,6 @@ SELECT current_setting('server_version_num') AS version,
   current_setting('synchronous_standby_names') AS standby_names,
   (SELECT count(*) FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup')::text AS standbys,
   (SELECT string_agg(name || ' = ' || setting || unit, ', ' ORDER BY name) FROM pg_settings
-    WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout') AND setting <> '0') AS timeouts,
+    WHERE name IN ('statement_timeout', 'idle_session_timeout') AND setting <> '0') AS timeouts,
   (to_regclass('{locks}') IS NOT NULL AND to_regclass('{beats}') IS NOT NULL)::text AS ready,
   current_schema() AS schema

@@ -2,11 +2,12 @@
 -- what is to be told leaves with the commit.
 -- $1 names, $2 versions, $3 states as a JSON array; $4 names and $5 ids of those who left; $6 channels and $7 words to tell
 -- Returns how many rows were changed.
-WITH want AS MATERIALIZED (SELECT w.name, w.version, s.* FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS w (name, version, place)
+WITH {clock},
+  want AS MATERIALIZED (SELECT w.name, w.version, s.* FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS w (name, version, place)
     JOIN jsonb_to_recordset($3::jsonb) AS s (place bigint, holder text, proc text, label text, host text, process text, actor text,
       fence bigint, room bigint, used bigint, since_us bigint, ends_us bigint, over_us bigint, last bigint, marks jsonb, record text)
     ON s.place = w.place),
-  mine AS MATERIALIZED (SELECT t.name FROM {locks} AS t JOIN want AS w ON t.name = w.name AND t.version = w.version
+  mine AS MATERIALIZED (SELECT t.name FROM c CROSS JOIN {locks} AS t JOIN want AS w ON t.name = w.name AND t.version = w.version
     ORDER BY t.name FOR UPDATE OF t),
   done AS (UPDATE {locks} AS t SET version = t.version + 1, holder = w.holder, proc = w.proc, label = w.label, host = w.host,
       process = w.process, actor = w.actor, fence = w.fence, room = w.room, used = w.used,

@@ -1,0 +1,26 @@
+// What every session of the store sets before its first statement. The server, the user or a proxy may have
+// other defaults, and some of them change what a statement does. Under `sql_mode` ORACLE or
+// SIMULTANEOUS_ASSIGNMENT an assignment does not see the ones before it, so that a grant would be written
+// without its fence and its end.
+
+/** A row or a table that stays locked for longer is an error, so that no statement waits for long. */
+const LOCK_WAIT_S = 2;
+
+const SETTINGS = [
+  "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+  "autocommit = 1",
+  "completion_type = 0",
+  "time_zone = '+00:00'",
+  `innodb_lock_wait_timeout = ${LOCK_WAIT_S}`,
+  `lock_wait_timeout = ${LOCK_WAIT_S}`,
+  "sql_select_limit = 18446744073709551615",
+].join(", ");
+
+/** `max_statement_time` would end the waits of the store. Only MariaDB has it, and reads the comment. */
+const MARIADB_SETTINGS = "/*M!100101 , max_statement_time = 0 */";
+
+/** Two statements, because the variable of the isolation level has different names on MySQL and MariaDB. */
+export const SESSION_SETTINGS: readonly string[] = [
+  "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+  `SET SESSION ${SETTINGS} ${MARIADB_SETTINGS}`,
+];
