@@ -25,6 +25,9 @@ export class Proxy {
   readonly #links = new Set<Link>();
   readonly #only: RegExp | undefined;
   readonly #names: Names = new Map();
+  /** How many connections clients have made. */
+  accepted = 0;
+  #hangsUp = false;
 
   private constructor(target: ProxyTarget, only: RegExp | undefined) {
     this.#target = target;
@@ -77,7 +80,14 @@ export class Proxy {
     for (const link of [...this.#links]) link.reset();
   }
 
+  /** Resets every connection, and closes those that are made later after the server's first reply. */
+  closeAfterFirstReply(): void {
+    this.#hangsUp = true;
+    this.drop();
+  }
+
   heal(): void {
+    this.#hangsUp = false;
     for (const policy of Object.values(this.#policies)) Object.assign(policy, passing());
     for (const link of [...this.#links]) link.heal();
   }
@@ -96,9 +106,12 @@ export class Proxy {
   }
 
   #accept(client: Socket): void {
+    this.accepted += 1;
     const upstream = connect({ ...this.#target, allowHalfOpen: true });
     const link = new Link(client, upstream, this.#policies, this.#only, this.#names);
     this.#links.add(link);
+    if (this.#hangsUp)
+      upstream.once("data", () => setImmediate(() => void client.end(() => upstream.destroy())));
     // A client that left while it was cut off has something under way: until that has arrived the link is one.
     for (const socket of [client, upstream])
       socket.once("close", () => {

@@ -5,7 +5,7 @@ import { type Desk, orElse } from "./desk.ts";
 import type { Kept } from "./kept.ts";
 import { before, fits, fitting, type Line, readLine } from "./line.ts";
 import type { Mailbox } from "./mailbox.ts";
-import { type Entry, keyOf } from "./names.ts";
+import { type Entry, isDigest, keyOf } from "./names.ts";
 import type { Link } from "./port.ts";
 import {
   firstFence,
@@ -65,7 +65,7 @@ export class Looks {
     const synced = this.#desk.sync(link);
     const names = await orElse(link.send(getChildren(this.#desk.paths.root)), []);
     await synced;
-    const keys = names.flatMap((name) => keyOf(name) ?? []).filter((key) => key.startsWith(options.prefix));
+    const keys = (await this.#keys(link, names)).filter((key) => key.startsWith(options.prefix));
     let left = options.limit;
     for (let at = 0; at < keys.length && left > 0; at += LISTED_AT_ONCE) {
       const some = keys.slice(at, at + LISTED_AT_ONCE);
@@ -78,6 +78,22 @@ export class Looks {
         yield info;
       }
     }
+  }
+
+  /** The keys of these containers. What is not a container of ours is passed over. */
+  async #keys(link: Link, names: readonly string[]): Promise<string[]> {
+    const { paths } = this.#desk;
+    const keys = names.flatMap((name) => keyOf(name) ?? []);
+    const digests = names.filter(isDigest);
+    for (let at = 0; at < digests.length; at += LISTED_AT_ONCE) {
+      const some = digests.slice(at, at + LISTED_AT_ONCE).map((name) => `${paths.root}/${name}`);
+      const found = await Promise.all(some.map((path) => orElse(link.send(getData(path)), null)));
+      for (const [i, content] of found.entries()) {
+        const key = content?.data.toString() ?? "";
+        if (paths.key(key) === some[i]) keys.push(key);
+      }
+    }
+    return keys;
   }
 
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {

@@ -9,8 +9,8 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { System } from "../../../core/system.ts";
-import { ConnectionLost, ServerError } from "./errors.ts";
-import { closeFrame, FRAME_HEAD, FrameCutter } from "./frames.ts";
+import { ConnectionLost, RequestTooLarge, ServerError } from "./errors.ts";
+import { closeFrame, FRAME_HEAD, FrameCutter, LONGEST_REQUEST } from "./frames.ts";
 import { type Greeting, readWelcome, type Welcome, writeGreeting } from "./greeting.ts";
 import { JuteReader, JuteWriter, ProtocolError } from "./jute.ts";
 import { type Op, ping } from "./ops.ts";
@@ -145,11 +145,14 @@ export class Connection {
     if (this.#over !== null) return Promise.reject(new ConnectionLost(this.#over.message));
     this.#xid = this.#xid === 0x7fffffff ? 1 : this.#xid + 1;
     const xid = special ?? this.#xid;
+    const frame = frameOf(xid, op);
+    const bytes = frame.length - FRAME_HEAD;
+    if (bytes > LONGEST_REQUEST) return Promise.reject(new RequestTooLarge(bytes));
     return new Promise<T>((resolve, reject) => {
       const asked = { xid, op, sentAtMs: this.#system.monoMs(), resolve, reject };
       if (special === undefined) this.#asked.push(asked);
       else this.#special.set(xid, [...(this.#special.get(xid) ?? []), asked]);
-      this.#write(xid, op);
+      this.#write(frame);
     });
   }
 
@@ -164,11 +167,9 @@ export class Connection {
   }
 
   /** Requests of one turn of the event loop leave together. */
-  #write(xid: number, op: Op<unknown>): void {
-    const out = new JuteWriter(FRAME_HEAD).int(xid).int(op.type);
-    op.write(out);
+  #write(frame: Buffer): void {
     this.#sentAtMs = this.#system.monoMs();
-    this.#out.push(closeFrame(out.bytes));
+    this.#out.push(frame);
     if (this.#out.length > 1) return;
     queueMicrotask(() => {
       const frames = this.#out;
@@ -249,4 +250,10 @@ export class Connection {
     if (oldest.length === 0) return null;
     return Math.max(this.#heardAtMs, Math.min(...oldest));
   }
+}
+
+function frameOf(xid: number, op: Op<unknown>): Buffer {
+  const out = new JuteWriter(FRAME_HEAD).int(xid).int(op.type);
+  op.write(out);
+  return closeFrame(out.bytes);
 }
