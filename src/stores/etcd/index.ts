@@ -7,6 +7,7 @@ import type { ClusterOptions } from "./cluster.ts";
 import type { Order } from "./deps.ts";
 import { noClientError } from "./errors.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
+import { Names } from "./names.ts";
 
 export { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
 
@@ -71,7 +72,11 @@ export function etcdByUrl(url: string): Store {
   return etcd({ url });
 }
 
-async function open(settings: ClusterOptions, order: Order, env: StoreEnv): Promise<OpenStore> {
+async function open(
+  settings: Omit<ClusterOptions, "probe">,
+  order: Order,
+  env: StoreEnv,
+): Promise<OpenStore> {
   const [grpc, { Cluster }, { EtcdOpenStore }] = await Promise.all([
     import("@grpc/grpc-js").catch((error: unknown) => {
       throw (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND" ? noClientError() : error;
@@ -79,7 +84,8 @@ async function open(settings: ClusterOptions, order: Order, env: StoreEnv): Prom
     import("./cluster.ts"),
     import("./store.ts"),
   ]);
-  return EtcdOpenStore.open(new Cluster(grpc, settings, env.system), order, env);
+  const probe = new Names(env.namespace).locks.key;
+  return EtcdOpenStore.open(new Cluster(grpc, { ...settings, probe }, env.system), order, env);
 }
 
 function defined(options: EtcdOptions): EtcdOptions {
