@@ -40,6 +40,8 @@ export interface ConnectionWish {
 /** A server is asked for a sign of life after this share of the session timeout, and given up after that one. */
 const PING_SHARE = 1 / 8;
 const READ_SHARE = 1 / 4;
+/** The longest read timeout: a half-open connection must not outlast it in a long session. */
+const LONGEST_READ_MS = 3_000;
 /** The share of the read timeout that passes after the first suspicion. */
 const LAST_CHANCE = 1 / 4;
 /** The numbers of what is not a request in line. */
@@ -220,7 +222,7 @@ export class Connection {
     if (timeoutMs <= 0 || this.#over !== null) return;
     const nowMs = this.#system.monoMs();
     const sinceMs = this.#waitingSinceMs();
-    const readMs = timeoutMs * READ_SHARE;
+    const readMs = Math.min(LONGEST_READ_MS, timeoutMs * READ_SHARE);
     if (sinceMs !== null && nowMs - sinceMs >= readMs * (1 - LAST_CHANCE)) {
       if (this.#suspected)
         return this.destroy(
@@ -233,7 +235,8 @@ export class Connection {
     if (nowMs - this.#sentAtMs >= pingMs) this.send(ping, Xid.ping).catch(() => {});
     const nextPingMs = this.#sentAtMs + pingMs - nowMs;
     const waitingMs = this.#waitingSinceMs();
-    const judgeMs = waitingMs === null ? nextPingMs : waitingMs + readMs * (1 - LAST_CHANCE) - nowMs;
+    // A request that is sent meanwhile sets no timer of its own.
+    const judgeMs = (waitingMs === null ? 0 : waitingMs - nowMs) + readMs * (1 - LAST_CHANCE);
     this.#again(Math.min(nextPingMs, judgeMs));
   }
 
