@@ -217,7 +217,7 @@ async function kazooPath(): Promise<string> {
   const tree = join(cacheFolder(), "python3-kazoo");
   if (!existsSync(tree)) {
     const work = await mkdtemp(join(tmpdir(), "holdfast-kazoo-"));
-    await unpackPackages(["python3-kazoo", "python3-six"], tree, work, true);
+    await unpackPackages(["python3-kazoo", "python3-six"], tree, work, { alone: true });
     await rm(work, { recursive: true, force: true });
   }
   return join(tree, "usr/lib/python3/dist-packages");

@@ -25,6 +25,9 @@ export class Proxy {
   readonly #links = new Set<Link>();
   readonly #only: RegExp | undefined;
   readonly #names: Names = new Map();
+  /** How many connections clients have made. */
+  accepted = 0;
+  #hangsUp = false;
 
   private constructor(target: ProxyTarget, only: RegExp | undefined) {
     this.#target = target;
@@ -58,6 +61,11 @@ export class Proxy {
     this.#set("swallow", directions);
   }
 
+  /** Connections that exist now are silent from now on, though both sides believe in them; new ones work. */
+  halfOpen(): void {
+    for (const link of this.#links) link.silence();
+  }
+
   /** Everything takes so much longer, in each direction. */
   delay(ms: number): void {
     for (const policy of Object.values(this.#policies)) policy.delayMs = ms;
@@ -77,7 +85,14 @@ export class Proxy {
     for (const link of [...this.#links]) link.reset();
   }
 
+  /** Resets every connection, and closes those that are made later after the server's first reply. */
+  closeAfterFirstReply(): void {
+    this.#hangsUp = true;
+    this.drop();
+  }
+
   heal(): void {
+    this.#hangsUp = false;
     for (const policy of Object.values(this.#policies)) Object.assign(policy, passing());
     for (const link of [...this.#links]) link.heal();
   }
@@ -96,9 +111,12 @@ export class Proxy {
   }
 
   #accept(client: Socket): void {
+    this.accepted += 1;
     const upstream = connect({ ...this.#target, allowHalfOpen: true });
     const link = new Link(client, upstream, this.#policies, this.#only, this.#names);
     this.#links.add(link);
+    if (this.#hangsUp)
+      upstream.once("data", () => setImmediate(() => void client.end(() => upstream.destroy())));
     // A client that left while it was cut off has something under way: until that has arrived the link is one.
     for (const socket of [client, upstream])
       socket.once("close", () => {
@@ -162,6 +180,10 @@ class Link {
     for (const pipe of this.#pipes) pipe.changed();
   }
 
+  silence(): void {
+    for (const pipe of this.#pipes) pipe.silence();
+  }
+
   heal(): void {
     if (this.#pipes.some((pipe) => pipe.swallowed)) this.reset();
     else this.changed();
@@ -202,6 +224,13 @@ class Pipe {
   obey(policy: Policy): void {
     this.#policy = policy;
     this.changed();
+  }
+
+  /** What is under way is lost, and so is all that follows. */
+  silence(): void {
+    this.stop();
+    this.swallowed = true;
+    this.obey({ mode: "swallow", delayMs: 0 });
   }
 
   stop(): void {

@@ -35,6 +35,7 @@ const LONGEST = [
   "test/stores/mysql/first-call.test.ts",
   "test/stores/postgres/first-call.test.ts",
   "test/stores/zookeeper/first-call.test.ts",
+  "test/stores/zookeeper/limits.test.ts",
   "test/stores/etcd/first-call.test.ts",
   "test/stores/mysql/transaction.test.ts",
   "test/stores/postgres/model.test.ts",

@@ -11,6 +11,9 @@ const run = promisify(execFile);
 /** A libc from the archive does not go with the loader of this system; the rest of a tree does. */
 const NEVER_UNPACKED: ReadonlySet<string> = new Set(["libc6", "libc-bin", "libgcc-s1", "gcc-12-base"]);
 
+const ARCHIVE = "http://deb.debian.org/debian";
+const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
 /** "debian-12-x64", or null where packages of Debian's kind are not to be had. */
 export async function debianRelease(): Promise<string | null> {
   const text = await readFile("/etc/os-release", "utf8").catch(() => "");
@@ -18,6 +21,13 @@ export async function debianRelease(): Promise<string | null> {
   const family = [field("ID"), ...field("ID_LIKE").split(" ")];
   if (!family.includes("debian") && !family.includes("ubuntu")) return null;
   return `${field("ID")}-${field("VERSION_ID") || "rolling"}-${process.arch}`;
+}
+
+export interface UnpackOptions {
+  /** Leave out what the packages depend on. */
+  readonly alone?: boolean | undefined;
+  /** A suite of Debian instead of the sources of this system, for newer versions. */
+  readonly suite?: string | undefined;
 }
 
 /**
@@ -28,9 +38,9 @@ export async function unpackPackages(
   names: readonly string[],
   tree: string,
   work: string,
-  alone = false,
+  { alone = false, suite }: UnpackOptions = {},
 ): Promise<string[]> {
-  const config = await privateConfig(work);
+  const config = await privateConfig(work, suite);
   await command("apt-get", ["-c", config, "-q", "update"], work);
   const wanted = alone ? [...names] : await missingPackages(names, config, work);
   const archives = join(work, "archives");
@@ -63,7 +73,7 @@ async function keepLinksInside(tree: string): Promise<void> {
 }
 
 /** The hooks that a system runs after `update` are cleared: they work on the system's folders and need root. */
-async function privateConfig(work: string): Promise<string> {
+async function privateConfig(work: string, suite: string | undefined): Promise<string> {
   await mkdir(join(work, "lists", "partial"), { recursive: true });
   await mkdir(join(work, "cache", "archives", "partial"), { recursive: true });
   await mkdir(join(work, "state"), { recursive: true });
@@ -80,6 +90,11 @@ async function privateConfig(work: string): Promise<string> {
     `#clear APT::Update::Post-Invoke;`,
     `#clear APT::Update::Post-Invoke-Success;`,
   ];
+  if (suite !== undefined) {
+    const sources = join(work, "sources.list");
+    await writeFile(sources, `deb [signed-by=${KEYRING}] ${ARCHIVE} ${suite} main\n`);
+    lines.push(`Dir::Etc::sourcelist "${sources}";`, `Dir::Etc::sourceparts "-";`);
+  }
   await writeFile(config, `${lines.join("\n")}\n`);
   return config;
 }

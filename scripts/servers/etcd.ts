@@ -17,6 +17,8 @@ export interface EtcdOptions {
   readonly args?: readonly string[];
   /** With certificates: clients must use TLS. */
   readonly tls?: ServerTls;
+  /** The version of Debian's unstable suite, 3.5.30 or later, instead of this system's. */
+  readonly newest?: boolean;
 }
 
 /** One member of a cluster. It can be killed and started again on its ports with its data. */
@@ -51,6 +53,9 @@ export const etcdProgram: Program = {
   advice:
     "install etcd 3.4 or later (package etcd-server), or name a running one in HOLDFAST_TEST_ETCD=etcd://host:port",
 };
+
+/** The package needs no library but a libc of version 2.34, which Debian 12 has. */
+const newestEtcd: Program = { ...etcdProgram, suite: "sid", alone: true };
 
 const HEARTBEAT_MS = 50;
 const ELECTION_MS = 250;
@@ -90,7 +95,7 @@ export async function startEtcd(
 export async function startEtcdCluster(
   options: EtcdOptions & { readonly count?: number } = {},
 ): Promise<EtcdCluster> {
-  const program = await findProgram(etcdProgram);
+  const program = await findProgram(options.newest === true ? newestEtcd : etcdProgram);
   for (let tries = 1; ; tries += 1) {
     const cluster = await Cluster.prepare(options.count ?? 3, program, options);
     try {

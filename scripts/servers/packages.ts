@@ -16,6 +16,8 @@ export interface Program {
   readonly unpacked?: boolean;
   /** The packages are all that is needed: what else they depend on stays away. */
   readonly alone?: boolean;
+  /** The packages come from this suite of Debian, for a newer version than this system's; needs `alone`. */
+  readonly suite?: string;
   /** Folders inside an unpacked tree where it may lie; default usr/bin and usr/sbin. */
   readonly folders?: readonly string[];
   /** What to tell people on a system without such packages. */
@@ -38,7 +40,7 @@ export function cacheFolder(): string {
 
 /** Finds the program, unpacking its packages when they are not there yet. */
 export async function findProgram(program: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
-  if (program.unpacked === true) return await unpackedProgram(program, cache);
+  if (program.unpacked === true || program.suite !== undefined) return await unpackedProgram(program, cache);
   const onPath = await firstExecutable((process.env["PATH"] ?? "").split(delimiter), program.name);
   if (onPath !== null) return { path: onPath, tree: null, env: {} };
   return await unpackedProgram(program, cache);
@@ -52,7 +54,8 @@ async function unpackedProgram(program: Program, cache: string = cacheFolder()):
       `${program.name} is not on PATH, and packages can be unpacked on Debian and Ubuntu only: ${program.advice}`,
     );
   }
-  const tree = join(cache, release, program.packages.join("+"));
+  const origin = program.suite === undefined ? release : `debian-${program.suite}-${process.arch}`;
+  const tree = join(cache, origin, program.packages.join("+"));
   if (!(await exists(tree))) await unpackOnce(tree, program);
   const folders = (program.folders ?? ["usr/bin", "usr/sbin"]).map((folder) => join(tree, folder));
   const path = await firstExecutable(folders, program.name);
@@ -79,7 +82,8 @@ async function unpackInto(tree: string, program: Program): Promise<void> {
   await sweep(parent);
   const work = await mkdtemp(join(parent, ".unpacking-"));
   try {
-    await unpackPackages(program.packages, join(work, "tree"), work, program.alone);
+    const { alone, suite } = program;
+    await unpackPackages(program.packages, join(work, "tree"), work, { alone, suite });
     await publish(join(work, "tree"), tree);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

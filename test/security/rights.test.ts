@@ -12,10 +12,10 @@ import { startZooKeeper } from "../../scripts/servers/zookeeper.ts";
 import { createLocks } from "../../src/index.ts";
 import { create, Flags, getChildren, remove } from "../../src/stores/zookeeper/wire/ops.ts";
 import { builtDir } from "../support/built.ts";
-import { b64, Gateway } from "../stores/etcd/gateway.ts";
 import { Asking } from "../stores/mysql/client.ts";
 import { bareSession } from "../stores/zookeeper/bare-session.ts";
 import { PostgresWorld } from "../stores/postgres/fixture.ts";
+import { exerciseEtcdUser } from "./etcd-user.ts";
 import { exercise } from "./exercise.ts";
 import { commands, recipe, statements } from "./recipes.ts";
 
@@ -97,53 +97,9 @@ it(
 );
 
 describe("etcd", () => {
-  /** The lines of etcdctl, which is not at hand, as what it asks the server. */
-  async function etcdctl(gateway: Gateway, words: readonly string[]): Promise<unknown> {
-    const [program, noun, verb, ...rest] = words;
-    expect(program).toBe("etcdctl");
-    switch (`${noun} ${verb}`) {
-      case "role add":
-        return gateway.ask("auth/role/add", { name: rest[0] });
-      case "role grant-permission": {
-        const [name, flag, type, key = ""] = rest;
-        expect([flag, type]).toEqual(["--prefix=true", "readwrite"]);
-        const end = key.slice(0, -1) + String.fromCharCode(key.charCodeAt(key.length - 1) + 1);
-        const perm = { permType: "READWRITE", key: b64(key), range_end: b64(end) };
-        return gateway.ask("auth/role/grant", { name, perm });
-      }
-      case "user add": {
-        const [name, password] = (rest[0] ?? "").split(":");
-        return gateway.ask("auth/user/add", { name, password });
-      }
-      case "user grant-role":
-        return gateway.ask("auth/user/grant", { user: rest[0], role: rest[1] });
-      default:
-        throw new Error(`no such command: ${words.join(" ")}`);
-    }
-  }
-
   it(
     "a role on the prefix is enough, and only good for it",
-    () =>
-      on(startEtcd({ own: true }), async ({ url, port }) => {
-        const gateway = new Gateway(`127.0.0.1:${port}`);
-        for (const words of commands(recipe("etcdctl"))) await etcdctl(gateway, words);
-        for (const line of ["user add root:r", "role add root", "user grant-role root root"])
-          await etcdctl(gateway, ["etcdctl", ...line.split(" ")]);
-        await gateway.ask("auth/enable");
-        const user = url.replace("://", "://locker:secret@");
-        expect((await exercise(user)).failed).toEqual([]);
-        const elsewhere = createLocks(user, { namespace: "other" });
-        await expect(elsewhere.acquire("k", { wait: "1m" })).rejects.toThrow(/may not do that/);
-        await elsewhere.close();
-        const { token } = await gateway.ask<{ token: string }>("auth/authenticate", {
-          name: "locker",
-          password: "secret",
-        });
-        gateway.token = token;
-        await expect(gateway.put("orders", "1")).rejects.toThrow(/permission denied/);
-        await expect(gateway.put("holdfast0", "1")).rejects.toThrow(/permission denied/);
-      }),
+    () => on(startEtcd({ own: true }), exerciseEtcdUser),
     START_MS,
   );
 });

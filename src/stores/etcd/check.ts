@@ -37,7 +37,8 @@ export function hasLeaseBugs(version: string): boolean {
 export function findings(facts: ServerFacts, allow: readonly string[]): Finding[] {
   const { version, alarms, members, silent } = facts;
   const found: Finding[] = [];
-  if (hasLeaseBugs(version)) {
+  if (version === null) found.push(UNTOLD);
+  if (version !== null && hasLeaseBugs(version)) {
     found.push({
       id: "old-etcd",
       level: allow.includes("old-etcd") ? "info" : "warning",
@@ -57,7 +58,7 @@ export function findings(facts: ServerFacts, allow: readonly string[]): Finding[
 
 function filling({ dbSize, quota }: ServerFacts): Finding[] {
   const most = quota || USUAL_QUOTA;
-  if (dbSize <= NEARLY * most) return [];
+  if (dbSize === null || dbSize <= NEARLY * most) return [];
   const megabytes = (bytes: number): string => `${Math.round(bytes / 1_024 ** 2)} MB`;
   return [
     {
@@ -69,6 +70,14 @@ function filling({ dbSize, quota }: ServerFacts): Finding[] {
     },
   ];
 }
+
+const UNTOLD: Finding = {
+  id: "status-unknown",
+  level: "info",
+  what: "this user may not read the status of the cluster, as on every etcd since 3.5.28",
+  why: "the version and the size of the database are not known",
+  fix: "look with etcdctl endpoint status as root",
+};
 
 const UNREADABLE: Finding = {
   id: "alarms-unknown",

@@ -4,9 +4,9 @@
 import type * as grpcModule from "@grpc/grpc-js";
 import type { ChannelCredentials, Metadata } from "@grpc/grpc-js";
 import type { System } from "../../core/system.ts";
-import { noMemberError } from "./errors.ts";
+import { isLeaderless, noMemberError, wasRefused } from "./errors.ts";
 import { firstOf } from "./first-of.ts";
-import { Lookout } from "./lookout.ts";
+import { Lookout, type Pulse } from "./lookout.ts";
 import { CHANNEL, GivenUp, Member, type Method } from "./member.ts";
 import * as m from "./messages.ts";
 import { silent } from "./roll-call.ts";
@@ -29,6 +29,8 @@ export interface ClusterOptions {
     readonly key?: string | Buffer;
   } | null;
   readonly user: { readonly name: string; readonly password: string } | null;
+  /** A key that the user may read. Members are asked for it to see whether they answer. */
+  readonly probe: string;
 }
 
 const KV = "/etcdserverpb.KV/";
@@ -64,7 +66,9 @@ export class Cluster implements EtcdPort {
   readonly #lookout: Lookout;
   #current: Member | null = null;
   #choosing: Promise<Member> | null = null;
-  #token: Promise<string> | null = null;
+  /** A login that is under way. */
+  #login: Promise<void> | null = null;
+  #token: string | null = null;
   #metadata: Metadata;
   #closed = false;
 
@@ -80,7 +84,7 @@ export class Cluster implements EtcdPort {
     this.#metadata = this.#newMetadata(null);
     this.#lookout = new Lookout(system, {
       current: () => this.#current,
-      leaderOf: (member, io) => this.#leaderOf(member, io),
+      pulseOf: (member, io) => this.#pulseOf(member, io),
       drop: (member) => this.#drop(member),
     });
   }
@@ -118,30 +122,33 @@ export class Cluster implements EtcdPort {
     return this.#ask(METHODS.life, { id }, io);
   }
 
-  async version(io: Patience): Promise<string> {
-    return (this.#current ?? (await this.#choose(io))).version;
+  async version(io: Patience): Promise<string | null> {
+    return (await this.#unlessDenied(this.#ask(METHODS.status, {}, io)))?.version ?? null;
   }
 
   async facts(io: Patience): Promise<ServerFacts> {
-    const allowed = <T>(asked: Promise<T>): Promise<T | null> =>
-      asked.catch((error: unknown) => {
-        if ((error as Failure).code === PERMISSION_DENIED) return null;
-        throw error;
-      });
-    const [{ version, dbSize, quota }, alarms, members, missing] = await Promise.all([
-      this.#ask(METHODS.status, {}, io),
-      allowed(this.#ask(METHODS.alarms, {}, io)),
-      allowed(this.#ask(METHODS.members, {}, io)),
+    const [status, alarms, members, missing] = await Promise.all([
+      this.#unlessDenied(this.#ask(METHODS.status, {}, io)),
+      this.#unlessDenied(this.#ask(METHODS.alarms, {}, io)),
+      this.#unlessDenied(this.#ask(METHODS.members, {}, io)),
       silent(this.#options.endpoints, this.#system, (endpoint, how) => this.#call(endpoint, how)),
     ]);
     return {
-      version,
-      dbSize,
-      quota,
+      version: status?.version ?? null,
+      dbSize: status?.dbSize ?? null,
+      quota: status?.quota ?? 0,
       alarms: alarms?.alarms.map(({ alarm }) => alarm) ?? null,
       members: members?.members.length ?? null,
       silent: missing,
     };
+  }
+
+  /** Null where this user may not ask. Since 3.5.28 only root may ask for the status. */
+  #unlessDenied<T>(asked: Promise<T>): Promise<T | null> {
+    return asked.catch((error: unknown) => {
+      if ((error as Failure).code === PERMISSION_DENIED) return null;
+      throw error;
+    });
   }
 
   watch(hear: (answer: m.WatchAnswer) => void, ended: () => void): WatchStream {
@@ -191,13 +198,20 @@ export class Cluster implements EtcdPort {
     return error;
   }
 
-  /** Null when it does not say. */
-  async #leaderOf(member: Member, io: Patience): Promise<bigint | null> {
+  async #pulseOf(member: Member, io: Patience): Promise<Pulse> {
     try {
-      return (await member.call(METHODS.status, {}, this.#newMetadata(null), io)).leader;
-    } catch {
-      return null;
+      return await this.#termOf(member, io);
+    } catch (error) {
+      if (isLeaderless(error)) return "no leader";
+      return wasRefused(error) ? "refused" : "silent";
     }
+  }
+
+  /** The term of the leader that this member knows of. The member answers without asking any other. */
+  async #termOf(member: Member, io: Patience): Promise<bigint> {
+    const probe = { key: this.#options.probe, serializable: true, countOnly: true };
+    const { header } = await member.call(METHODS.range, probe, this.#metadata, io);
+    return header?.term ?? 0n;
   }
 
   #drop(member: Member): void {
@@ -242,10 +256,15 @@ export class Cluster implements EtcdPort {
   }
 
   async #greet(member: Member, io: Patience): Promise<Member> {
-    const { leader, version } = await member.call(METHODS.status, {}, this.#newMetadata(null), io);
-    if (leader === 0n) throw new Error(`${member.endpoint} knows no leader`);
-    member.leader = leader;
-    member.version = version;
+    try {
+      // By this very member: a login that is under way may wait for one that stands still.
+      if (this.#options.user !== null && this.#token === null) await this.#logIn(member, io);
+      member.term = await this.#termOf(member, io);
+    } catch (error) {
+      if (isLeaderless(error)) throw new Error(`${member.endpoint} knows no leader`, { cause: error });
+      // It answers. What it does not like about the user is told by the next call.
+      if (!wasRefused(error)) throw error;
+    }
     return member;
   }
 
@@ -262,18 +281,22 @@ export class Cluster implements EtcdPort {
 
   /** Makes sure that there is a token, where there is a user. */
   async #signedIn(member: Member, io: Patience): Promise<void> {
-    const { user } = this.#options;
-    if (user === null) return;
-    this.#token ??= member.call(METHODS.login, user, this.#newMetadata(null), io).then(({ token }) => {
-      this.#metadata = this.#newMetadata(token);
-      return token;
+    if (this.#options.user === null || this.#token !== null) return;
+    this.#login ??= this.#logIn(member, io).finally(() => {
+      this.#login = null;
     });
     try {
-      await this.#token;
+      await this.#login;
     } catch (error) {
-      this.#token = null;
       throw this.#judged(member, error);
     }
+  }
+
+  async #logIn(member: Member, io: Patience): Promise<void> {
+    const { name = "", password = "" } = this.#options.user ?? {};
+    const { token } = await member.call(METHODS.login, { name, password }, this.#newMetadata(null), io);
+    this.#metadata = this.#newMetadata(token);
+    this.#token = token;
   }
 
   #signedOut(error: unknown): boolean {

@@ -65,6 +65,11 @@ export function leaseIsGone(error: unknown): boolean {
   return (error as { code?: number } | null)?.code === NOT_FOUND && /lease not found/.test(detailOf(error));
 }
 
+/** The member answers, and knows no leader of its cluster. */
+export function isLeaderless(error: unknown): boolean {
+  return detailOf(error).startsWith("etcdserver: no leader");
+}
+
 export function isFull(error: unknown): boolean {
   return /database space exceeded/.test(detailOf(error));
 }

@@ -96,7 +96,7 @@ export class Holding {
           batch.map((one, at) =>
             told(
               one,
-              read.then((rows) => rows[at] ?? []),
+              read.then((readers) => readers[at]?.() ?? []),
             ),
           ),
         );
@@ -159,7 +159,7 @@ export class Holding {
         if (move || !isFull(error)) throw error;
         return null;
       });
-    if (wrote === null) return (await this.#read([request], io))[0] ?? [];
+    if (wrote === null) return this.#readOne(request, io);
     const rows = wrote.answers
       .slice(wrote.succeeded ? own.length : 0)
       .map((answer) => rowsOf(answer, names)[0]);
@@ -171,21 +171,29 @@ export class Holding {
     return rows;
   }
 
-  /** What stands under the own names of each request. */
-  async #read(requests: readonly Request[], io: Patience): Promise<(Row | undefined)[][]> {
+  async #readOne(request: Request, io: Patience): Promise<(Row | undefined)[]> {
+    const [read] = await this.#read([request], io);
+    return read?.() ?? [];
+  }
+
+  /** Readers of what stands under the own names of each request. One of a damaged record throws. */
+  async #read(requests: readonly Request[], io: Patience): Promise<(() => (Row | undefined)[])[]> {
     const { port, names } = this.#deps;
     const success = requests.flatMap((request) =>
       ownNames(names, request).map((key) => ({ range: { key } })),
     );
     const { answers } = await port.txn({ success }, io);
     let at = 0;
-    return requests.map(({ keys }) => keys.map(() => rowsOf(answers[at++], names)[0]));
+    return requests.map(({ keys }) => {
+      const own = answers.slice(at, (at += keys.length));
+      return () => own.map((answer) => rowsOf(answer, names)[0]);
+    });
   }
 
   async owns(request: Request, cookie: Held | null | undefined, io: Patience): Promise<boolean> {
     const held = this.#deps.claims.get(request.id)?.held ?? null;
     if (held === null || cookie?.id !== request.id) return false;
-    const [rows = []] = await this.#read([request], io);
+    const rows = await this.#readOne(request, io);
     return rows.every((row) => row?.revision === held.revision && row.words.revoked === undefined);
   }
 
@@ -198,7 +206,7 @@ export class Holding {
       const { waitingFor: _old, ...rest } = held.words;
       const words: Words = note === null ? rest : { ...rest, waitingFor: note.waitingFor };
       if (await this.#rewrite(claim, held, words, io)) return;
-      const [rows = []] = await this.#read([request], io);
+      const rows = await this.#readOne(request, io);
       if (rows.some((row) => row?.revision !== held.revision || row.words.revoked !== undefined)) return;
       held.modRevisions = rows.map((row) => row?.modRevision ?? 0);
     }

@@ -8,6 +8,7 @@ import type { ClusterOptions } from "./cluster.ts";
 import type { Order } from "./deps.ts";
 import { noClientError } from "./errors.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
+import { Names } from "./names.ts";
 
 export { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
 
@@ -81,9 +82,14 @@ const load = () =>
     import("./store.ts"),
   ]);
 
-async function open(settings: ClusterOptions, order: Order, env: StoreEnv): Promise<OpenStore> {
+async function open(
+  settings: Omit<ClusterOptions, "probe">,
+  order: Order,
+  env: StoreEnv,
+): Promise<OpenStore> {
   const [grpc, { Cluster }, { EtcdOpenStore }] = await load();
-  return EtcdOpenStore.open(new Cluster(grpc, settings, env.system), order, env);
+  const probe = new Names(env.namespace).locks.key;
+  return EtcdOpenStore.open(new Cluster(grpc, { ...settings, probe }, env.system), order, env);
 }
 
 function defined(options: EtcdOptions): EtcdOptions {

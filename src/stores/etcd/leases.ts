@@ -35,6 +35,8 @@ export class Leases {
   readonly #bySeconds = new Map<number, EtcdLease>();
   readonly #granting = new Map<number, Promise<EtcdLease>>();
   readonly #all = new Set<EtcdLease>();
+  /** Taken out of `#all` when their time was over. A keep-alive may show that the server still has one. */
+  readonly #expired = new WeakSet<EtcdLease>();
 
   constructor(port: EtcdPort, system: System) {
     this.#port = port;
@@ -49,6 +51,7 @@ export class Leases {
     if (underWay !== undefined) return underWay;
     const granting = this.grant(seconds, io)
       .then((lease) => {
+        this.#forgetExpired();
         this.#bySeconds.set(seconds, lease);
         this.#all.add(lease);
         return lease;
@@ -98,12 +101,28 @@ export class Leases {
     if (sentAt.monoMs < lease.sentAt.monoMs) return;
     lease.sentAt = sentAt;
     lease.lifeMs = seconds * 1_000;
+    if (this.#expired.delete(lease)) this.#all.add(lease);
   }
 
   /** It has ended, or may have: nothing new is hung on it. */
   forget(lease: EtcdLease): void {
     lease.gone = true;
     this.#all.delete(lease);
+    this.#unlist(lease);
+  }
+
+  /** Those that nobody renews end by themselves, and nobody is told. */
+  #forgetExpired(): void {
+    const now = this.#system.now();
+    for (const lease of this.#all) {
+      if (this.leftMs(lease, now) > 0) continue;
+      this.#all.delete(lease);
+      this.#expired.add(lease);
+      this.#unlist(lease);
+    }
+  }
+
+  #unlist(lease: EtcdLease): void {
     for (const [seconds, one] of this.#bySeconds) if (one === lease) this.#bySeconds.delete(seconds);
   }
 
@@ -125,7 +144,7 @@ export class Leases {
   #usable(lease: EtcdLease): boolean {
     if (this.leftMs(lease, this.#system.now()) > 0 && lease.tombs < MOST_TOMBS) return true;
     // It may still have holders, who go on renewing it.
-    for (const [seconds, one] of this.#bySeconds) if (one === lease) this.#bySeconds.delete(seconds);
+    this.#unlist(lease);
     return false;
   }
 }

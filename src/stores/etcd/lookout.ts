@@ -1,6 +1,7 @@
-// Looks after calls that take long. A call may hang although its member answers: what a member hands to a leader that is gone is
-// lost without a word. So the member is asked who leads. No answer, or no leader: another member is taken. Another leader than
-// before: older calls are lost. Either way whoever waits is told at once instead of at the end of its patience.
+// Looks after calls that take long. A call may hang although its member answers: what a member hands to a
+// leader that is gone is lost without a word. So the member is asked for the term of its leader. No answer,
+// or no leader: another member is taken. Another term than before: older calls are lost. Either way whoever
+// waits is told at once instead of at the end of its patience.
 
 import type { System } from "../../core/system.ts";
 import type { Member } from "./member.ts";
@@ -8,13 +9,15 @@ import type { Patience } from "./port.ts";
 
 /** A call that takes longer than this is looked after. */
 const PATIENCE_MS = 200;
-/** A member that does not even say who leads within this time stands still. */
+/** A member that does not even answer by itself within this time stands still. */
 const SILENCE_MS = 500;
+
+/** The term of the leader that a member knows of, or why it did not tell. */
+export type Pulse = bigint | "silent" | "no leader" | "refused";
 
 export interface LookoutDeps {
   current(): Member | null;
-  /** Null when it does not say. */
-  leaderOf(member: Member, io: Patience): Promise<bigint | null>;
+  pulseOf(member: Member, io: Patience): Promise<Pulse>;
   drop(member: Member): void;
 }
 
@@ -61,13 +64,14 @@ export class Lookout {
     const askedAtMs = this.#system.monoMs();
     const patience = new AbortController();
     const cancel = this.#system.after(SILENCE_MS, () => patience.abort(), "background");
-    const leader = await this.#deps.leaderOf(member, patience);
+    const pulse = await this.#deps.pulseOf(member, patience);
     cancel();
-    if (leader === null || leader === 0n) {
+    if (pulse === "silent" || pulse === "no leader") {
       this.#deps.drop(member);
-      member.giveUp(askedAtMs, `${member.endpoint} ${leader === null ? "stands still" : "knows no leader"}`);
-    } else if (leader !== member.leader) {
-      member.leader = leader;
+      const why = pulse === "silent" ? "stands still" : "knows no leader";
+      member.giveUp(askedAtMs, `${member.endpoint} ${why}`);
+    } else if (pulse !== "refused" && pulse !== member.term) {
+      member.term = pulse;
       member.giveUp(askedAtMs, "the leader of the cluster has changed");
     }
   }

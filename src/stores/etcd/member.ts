@@ -46,9 +46,8 @@ interface Pending {
 
 export class Member {
   readonly endpoint: string;
-  /** Who leads, as far as this member has told. */
-  leader = 0n;
-  version = "";
+  /** The term of the leader that this member last told of; 0 while it has told of none. */
+  term = 0n;
   readonly #client: Client;
   readonly #nowMs: () => number;
   /** In the order in which they were sent. */

@@ -5,8 +5,10 @@ import { big, type Codec, flag, int, list, type Loose, message, numbers, one, te
 
 export interface Header {
   revision: number;
+  /** Grows with every election, as far as the member that answers has heard. */
+  term: bigint;
 }
-const header: Codec<Header> = message<Header>({ revision: int(3) });
+const header: Codec<Header> = message<Header>({ revision: int(3), term: big(4) });
 
 export interface KeyValue {
   key: string;
@@ -34,6 +36,8 @@ export interface Range {
   limit: number;
   order: number;
   by: number;
+  /** Answered by the member alone, without asking the leader. */
+  serializable: boolean;
   keysOnly: boolean;
   countOnly: boolean;
   maxCreateRevision: number;
@@ -44,6 +48,7 @@ export const range: Codec<Range> = message<Range>({
   limit: int(3),
   order: int(5),
   by: int(6),
+  serializable: flag(7),
   keysOnly: flag(8),
   countOnly: flag(9),
   maxCreateRevision: int(13),
@@ -233,14 +238,12 @@ export const leaseLife: Codec<LeaseLife> = message<LeaseLife>({ ttl: big(3), gra
 export interface Status {
   version: string;
   dbSize: number;
-  leader: bigint;
   /** Told since 3.6; 0 before. */
   quota: number;
 }
 export const status: Codec<Status> = message<Status>({
   version: text(2),
   dbSize: int(3),
-  leader: big(4),
   quota: int(12),
 });
 

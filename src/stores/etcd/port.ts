@@ -18,8 +18,9 @@ export interface Patience {
 }
 
 export interface ServerFacts {
-  readonly version: string;
-  readonly dbSize: number;
+  /** Null where this user may not ask, as on etcd 3.5.28 and later. */
+  readonly version: string | null;
+  readonly dbSize: number | null;
   /** What the database may grow to; 0 where the server does not tell. */
   readonly quota: number;
   /** Of all members together; null where this user may not ask. */
@@ -45,8 +46,8 @@ export interface EtcdPort {
   keepAlive(id: number, io: Patience): Promise<number>;
   revokeLease(id: number, io: Patience): Promise<void>;
   leaseLife(id: number, io: Patience): Promise<LeaseLife>;
-  /** Of the member in use. */
-  version(io: Patience): Promise<string>;
+  /** Of the member in use; null where this user may not ask. */
+  version(io: Patience): Promise<string | null>;
   facts(io: Patience): Promise<ServerFacts>;
   watch(hear: (answer: WatchAnswer) => void, ended: () => void): WatchStream;
   /** Nothing is held and nobody waits: nothing of this need keep the process alive. */

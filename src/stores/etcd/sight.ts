@@ -1,11 +1,12 @@
 // Looking at locks without touching them: who holds, who waits, what is kept. Read at one revision each; times are for people,
 // since etcd tells no time: how long a lease has left comes from the server in whole seconds, the rest from calendars.
 
+import { UnsafeStoreError } from "../../core/errors.ts";
 import type { HolderInfo, LockInfo, WaiterInfo } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import type { Deps, Order } from "./deps.ts";
 import { permitsOf } from "./line.ts";
-import type { LeaseLife } from "./messages.ts";
+import type { KeyValue, LeaseLife } from "./messages.ts";
 import type { Names } from "./names.ts";
 import type { EtcdPort, Patience } from "./port.ts";
 import { FENCE_ROOM, fenceOf, readRow, type Row } from "./record.ts";
@@ -41,8 +42,11 @@ export class Sight {
   async *list(prefix: string, limit: number, io: Patience): AsyncIterable<LockInfo> {
     const lives = new Map<number, LeaseLife>();
     let left = limit;
-    for await (const [key, rows] of this.#locks(prefix, io)) {
+    for await (const [key, kvs] of this.#locks(prefix, io)) {
       if (left <= 0) return;
+      const rows = orNull(() => kvs.map((kv) => readRow(kv, this.#names)));
+      // A damaged record is named by `inspect`; the list goes on without it.
+      if (rows === null) continue;
       const info = await this.#info(key, await this.arrange(key, rows, io), lives, io);
       if (info === null) continue;
       left -= 1;
@@ -59,17 +63,18 @@ export class Sight {
   async arrange(key: string, rows: readonly Row[], io: Patience): Promise<Arranged> {
     const members = rows.filter((row) => !row.kept).sort((a, b) => a.revision - b.revision);
     const ids = new Set(members.map((row) => row.id));
-    const lines = new Map([[key, rows]]);
+    const lines = new Map<string, readonly Row[] | null>([[key, rows]]);
     for (const row of members) {
       if (row.words.keys === undefined || !isTurn(row, rows)) continue;
       for (const other of row.words.keys) {
-        if (!lines.has(other)) lines.set(other, await this.rows(other, io));
+        if (!lines.has(other)) lines.set(other, await this.#rowsOrNull(other, io));
       }
     }
     const holds = (row: Row): boolean =>
       (row.words.keys ?? [key]).every((one) => {
         const line = lines.get(one);
-        return line === undefined ? false : isTurn(row, line);
+        // What cannot be read is the trouble of its own key.
+        return line === null || (line !== undefined && isTurn(row, line));
       });
     return {
       holders: members.filter(holds),
@@ -78,18 +83,23 @@ export class Sight {
     };
   }
 
-  async *#locks(prefix: string, io: Patience): AsyncIterable<[string, Row[]]> {
+  async #rowsOrNull(key: string, io: Patience): Promise<Row[] | null> {
+    const { kvs } = await this.#port.range(this.#names.lock(key), io);
+    return orNull(() => kvs.map((kv) => readRow(kv, this.#names)));
+  }
+
+  /** What lies under each key, ours or not. */
+  async *#locks(prefix: string, io: Patience): AsyncIterable<[string, KeyValue[]]> {
     const { end } = this.#names.locks;
     let key = this.#names.firstOf(prefix);
-    let [lock, rows]: [string | null, Row[]] = [null, []];
+    let [lock, rows]: [string | null, KeyValue[]] = [null, []];
     for (;;) {
       const { kvs, more } = await this.#port.range({ key, end, limit: PAGE, order: 1 }, io);
       for (const kv of kvs) {
-        const row = readRow(kv, this.#names);
-        const name = this.#names.place(row.name)?.key ?? "";
+        const name = this.#names.keyOf(kv.key) ?? "";
         if (lock !== null && name !== lock) yield [lock, rows];
         if (!name.startsWith(prefix)) return;
-        rows = name === lock ? [...rows, row] : [row];
+        rows = name === lock ? [...rows, kv] : [kv];
         lock = name;
       }
       if (!more) break;
@@ -114,6 +124,16 @@ export class Sight {
     // Where places are not kept nobody can know who waits.
     const line = this.#order === "fifo" ? waiters.map((row) => waiterInfo(row, nowMs)) : null;
     return { key, limit: any.limit, holders: shown, waiters: line };
+  }
+}
+
+/** Null where a record is damaged. */
+function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof UnsafeStoreError) return null;
+    throw error;
   }
 }
 

@@ -14,6 +14,7 @@
 import type { AttemptAnswer, Io, Request } from "../../core/store.ts";
 import type { Claim, Place } from "./claims.ts";
 import { type Desk, orElse, quietly } from "./desk.ts";
+import { tooManyKeysError } from "./errors.ts";
 import { POLL_MS } from "./guarantees.ts";
 import type { Kept } from "./kept.ts";
 import { before, fits, type Line, otherLimit, toWatch } from "./line.ts";
@@ -24,6 +25,7 @@ import type { Places } from "./places.ts";
 import type { Link } from "./port.ts";
 import { FENCE_ROOM, fenceOf, readRecord } from "./record.ts";
 import { SingleFile } from "./single-file.ts";
+import { RequestTooLarge } from "./wire/errors.ts";
 import { exists, getChildren, getData } from "./wire/ops.ts";
 
 type Answer = AttemptAnswer<null>;
@@ -64,6 +66,7 @@ export class Attempts {
   attempt(request: Request, io: Io): Promise<Answer> {
     return this.#underWay.run(request.id, () =>
       this.#attempt(request, io).catch((error: unknown) => {
+        if (error instanceof RequestTooLarge) throw tooManyKeysError(request.keys, error);
         if (!(error instanceof Misled)) throw error;
         // Once more, at the next server.
         return this.#attempt(request, io);
@@ -91,7 +94,7 @@ export class Attempts {
     // Who will not wait need not disturb the line: it looks first.
     const refused = request.queue ? null : await this.#peek(link, request);
     if (refused !== null) return refused;
-    const claim = this.#desk.claims.begin(request.id, link.sessionId);
+    const claim = this.#desk.begin(link, request);
     return this.#made(link, claim, request, () => this.#places.make(link, claim, request));
   }
 

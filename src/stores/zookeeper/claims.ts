@@ -15,9 +15,16 @@ export interface Place {
   version: number;
 }
 
+/** Nodes of a session, and the bytes of their paths. */
+export interface SessionSize {
+  readonly nodes: number;
+  readonly bytes: number;
+}
+
 export class Claim {
   readonly id: string;
   readonly session: bigint;
+  readonly size: SessionSize;
   /** One per key, in the order of the request. Empty while nobody knows whether they were made. */
   places: readonly Place[] = [];
   /** Settles when the server has answered to the making of the places, or can no more. */
@@ -40,17 +47,23 @@ export class Claim {
   /** Who held when we last looked. */
   holders: readonly { readonly path: string; readonly row: Row }[] = [];
 
-  constructor(id: string, session: bigint) {
+  constructor(id: string, session: bigint, size: SessionSize) {
     this.id = id;
     this.session = session;
+    this.size = size;
   }
 }
+
+const EMPTY: SessionSize = { nodes: 0, bytes: 0 };
 
 export class Claims {
   readonly #byId = new Map<string, Claim>();
   /** Who waits for the end of a path. */
   readonly #watchers = new Map<string, Set<Claim>>();
   readonly #unwatch: (path: string) => void;
+  /** Of the newest session. */
+  #session = 0n;
+  #size: SessionSize = EMPTY;
 
   /** `unwatch`: nobody here wants to know of that path any more. */
   constructor(unwatch: (path: string) => void) {
@@ -61,15 +74,26 @@ export class Claims {
     return this.#byId.get(id);
   }
 
-  begin(id: string, session: bigint): Claim {
-    const claim = new Claim(id, session);
+  sizeOf(session: bigint): SessionSize {
+    return session === this.#session ? this.#size : EMPTY;
+  }
+
+  begin(id: string, session: bigint, size: SessionSize): Claim {
+    const claim = new Claim(id, session, size);
+    const { nodes, bytes } = this.sizeOf(session);
+    this.#session = session;
+    this.#size = { nodes: nodes + size.nodes, bytes: bytes + size.bytes };
     this.#byId.set(id, claim);
     return claim;
   }
 
   forget(claim: Claim): void {
     this.watch(claim, []);
-    if (this.#byId.get(claim.id) === claim) this.#byId.delete(claim.id);
+    if (this.#byId.get(claim.id) !== claim) return;
+    this.#byId.delete(claim.id);
+    if (claim.session !== this.#session) return;
+    const { nodes, bytes } = this.#size;
+    this.#size = { nodes: nodes - claim.size.nodes, bytes: bytes - claim.size.bytes };
   }
 
   /** Replaces what the claim watches. */

@@ -1,12 +1,14 @@
 // What all parts of one opened store share: the session, the tree, who asks and who has ended, and the few steps that all need.
 
-import type { Io } from "../../core/store.ts";
+import type { Io, Request } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { type Claim, Claims } from "./claims.ts";
-import type { Paths } from "./names.ts";
+import { sessionFullError } from "./errors.ts";
+import { type Paths, placeName, sessionName } from "./names.ts";
 import type { Link, ZooKeeperPort } from "./port.ts";
 import { Code, isCode, ServerError } from "./wire/errors.ts";
+import { splitByBytes, STRING_HEAD } from "./wire/frames.ts";
 import {
   type Acl,
   check,
@@ -19,8 +21,20 @@ import {
   sync,
 } from "./wire/ops.ts";
 
+/**
+ * The paths of all nodes of a session, at most. A server writes them into one transaction when the session
+ * ends, and cannot read its own log again if that is longer than it allows (jute.maxbuffer, by default
+ * 1,048,575 bytes).
+ */
+const SESSION_BYTES = 900_000;
+/** Bytes of paths in one transaction that changes nothing. */
+const BARRIER_BYTES = 256 * 1_024;
+
 /** A server's answer to "do this" in a failed multi: not this one, another one failed. */
 const NOT_THIS_ONE = -2;
+const NOTHING = Buffer.alloc(0);
+/** What the server adds to the name of a sequential node. */
+const SEQUENCE_DIGITS = 10;
 
 export class Desk {
   readonly port: ZooKeeperPort;
@@ -47,6 +61,20 @@ export class Desk {
     this.#ended.add(id, this.system.monoMs());
   }
 
+  /** A claim for a new place in the queues of the keys. Throws while the session has no room for it. */
+  begin(link: Link, request: Request): Claim {
+    const session = link.sessionId;
+    const name = placeName(request, sessionName(session)).length + SEQUENCE_DIGITS;
+    const pathBytes = request.keys.reduce(
+      (sum, key) => sum + Buffer.byteLength(this.paths.key(key)) + 1 + name + STRING_HEAD,
+      0,
+    );
+    const { nodes, bytes } = this.claims.sizeOf(session);
+    if (bytes + pathBytes > SESSION_BYTES && nodes > 0)
+      throw sessionFullError(request.keys[0], nodes, bytes + pathBytes, SESSION_BYTES);
+    return this.claims.begin(request.id, session, { nodes: request.keys.length, bytes: pathBytes });
+  }
+
   hasEnded(id: string): boolean {
     return this.#ended.has(id);
   }
@@ -64,9 +92,10 @@ export class Desk {
    * have one of these nodes: then a server that still shows all of them behind it has lost something.
    */
   barrier(link: Link, paths: readonly string[]): Promise<boolean> {
-    const asked = link.send(multi(paths.map((path) => check(path))));
+    const groups = splitByBytes(paths, BARRIER_BYTES);
+    const asked = Promise.all(groups.map((some) => link.send(multi(some.map((path) => check(path))))));
     const missing = (result: MultiResult): boolean => "error" in result && result.error === Code.noNode;
-    return quietly(asked.then((results) => !results.some(missing)));
+    return quietly(asked.then((results) => !results.flat().some(missing)));
   }
 
   /** The names below the containers of keys; a key without one has none. */
@@ -74,12 +103,23 @@ export class Desk {
     return Promise.all(keys.map((key) => orElse(link.send(getChildren(this.paths.key(key))), [])));
   }
 
-  /** Makes what must be there before a node below `path` can be made. */
-  async ensure(link: Link, path: string): Promise<void> {
-    const data = Buffer.alloc(0);
+  /** The container of a key, with everything above it. */
+  ensureKey(link: Link, key: string): Promise<void> {
+    return this.ensure(link, this.paths.key(key), this.paths.containerData(key));
+  }
+
+  /** Makes what must be there before a node below `path` can be made. `data`: of the node at `path`. */
+  async ensure(link: Link, path: string, data: Buffer = NOTHING): Promise<void> {
     const made = this.paths.parents(path).map((parent) =>
       link
-        .send(create({ path: parent, data, acl: this.acl, flags: Flags.container }))
+        .send(
+          create({
+            path: parent,
+            data: parent === path ? data : NOTHING,
+            acl: this.acl,
+            flags: Flags.container,
+          }),
+        )
         .catch((error: unknown) => {
           // One above the chroot may not be ours to make; if it is missing the next one says so.
           if (!isCode(error, Code.nodeExists, Code.noAuth)) throw error;

@@ -1,8 +1,14 @@
 // How ZooKeeper fails, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
 
-import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import {
+  InvalidArgumentError,
+  LockError,
+  StoreUnavailableError,
+  UnsupportedError,
+} from "../../core/errors.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
-import { Code, ConnectionLost, isCode, ServerError } from "./wire/errors.ts";
+import { Code, ConnectionLost, isCode, RequestTooLarge, ServerError } from "./wire/errors.ts";
+import { LONGEST_REQUEST } from "./wire/frames.ts";
 
 interface Known {
   readonly code: number;
@@ -25,6 +31,11 @@ const KNOWN: readonly Known[] = [
 /** `doing` completes "ZooKeeper could not". */
 export function zookeeperError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
+  if (error instanceof RequestTooLarge)
+    return new InvalidArgumentError(`ZooKeeper could not ${doing}: ${tooLarge(error)}`, {
+      key,
+      cause: error,
+    });
   if (isCode(error, Code.unimplemented)) {
     return new UnsupportedError(`this ZooKeeper is too old: holdfast needs 3.5 or later`, {
       key,
@@ -43,6 +54,34 @@ export function zookeeperError(error: unknown, doing: string, key?: string): Loc
     retryable: known?.retryable ?? true,
     disconnected: error instanceof ConnectionLost,
   });
+}
+
+/** An attempt for several keys is one transaction (P9), and each of its nodes names all of the keys. */
+export function tooManyKeysError(keys: readonly string[], cause: RequestTooLarge): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `ZooKeeper cannot lock these ${keys.length} keys in one call: ${tooLarge(cause)}. ` +
+      "Lock fewer keys per call, or shorter ones",
+    { key: keys[0], cause },
+  );
+}
+
+function tooLarge({ bytes }: RequestTooLarge): string {
+  const [size, longest] = [bytes, LONGEST_REQUEST].map((one) => one.toLocaleString("en-US"));
+  return `the request has ${size} bytes, and a server accepts ${longest} bytes (jute.maxbuffer)`;
+}
+
+export function sessionFullError(
+  key: string | undefined,
+  nodes: number,
+  bytes: number,
+  longest: number,
+): StoreUnavailableError {
+  const [size, limit] = [bytes, longest].map((one) => one.toLocaleString("en-US"));
+  return new StoreUnavailableError(
+    `this process holds or waits for ${nodes} keys in ZooKeeper, and one more needs ${size} bytes ` +
+      `of at most ${limit} per session: lock fewer keys at a time, or open a second createLocks()`,
+    { key },
+  );
 }
 
 export function closedError(key?: string): StoreUnavailableError {

@@ -4,9 +4,10 @@
 import type { Note, RenewAnswer, RenewItem, Request } from "../../core/store.ts";
 import type { Claim, Place } from "./claims.ts";
 import { type Desk, orElse } from "./desk.ts";
+import { zookeeperError } from "./errors.ts";
 import type { Link } from "./port.ts";
 import { fenceOf, type PlaceRecord, readRecord, writeRecord } from "./record.ts";
-import { Code, isCode } from "./wire/errors.ts";
+import { Code, ConnectionLost, isCode } from "./wire/errors.ts";
 import { getData, setData } from "./wire/ops.ts";
 
 const WRITE_TRIES = 5;
@@ -22,7 +23,16 @@ export class Holdings {
 
   async renew(link: Link, items: readonly RenewItem<null>[]): Promise<readonly RenewAnswer[]> {
     const synced = this.#desk.sync(link);
-    const answers = await Promise.all(items.map((item) => this.#renewOne(link, item)));
+    const answers = await Promise.all(
+      items.map((item) =>
+        this.#renewOne(link, item).catch((error: unknown): RenewAnswer => {
+          if (error instanceof ConnectionLost) throw error;
+          // What is wrong with one node is no trouble of the others.
+          const cause = zookeeperError(error, "renew the lease", item.request.keys[0]);
+          return { state: "unknown", cause };
+        }),
+      ),
+    );
     await synced;
     return answers;
   }

@@ -67,9 +67,8 @@ export class Kept {
 
   /** For how long it is still kept; what is over is taken away. */
   async leftMs(link: Link, key: string, entry: Entry): Promise<number> {
-    const container = this.#desk.paths.key(key);
-    const path = `${container}/${entry.name}`;
-    const untilMs = this.#untilMs.get(entry.name) ?? (await this.#ask(link, container, path, entry.name));
+    const path = `${this.#desk.paths.key(key)}/${entry.name}`;
+    const untilMs = this.#untilMs.get(entry.name) ?? (await this.#ask(link, key, path, entry.name));
     const leftMs = untilMs - this.#desk.system.monoMs();
     if (leftMs > 0) return leftMs;
     this.#untilMs.delete(entry.name);
@@ -77,11 +76,12 @@ export class Kept {
     return 0;
   }
 
-  /** Writing nothing into the container tells the leader's time. */
-  async #ask(link: Link, container: string, path: string, name: string): Promise<number> {
+  /** Writing the container's data again tells the leader's time. */
+  async #ask(link: Link, key: string, path: string, name: string): Promise<number> {
+    const { paths } = this.#desk;
     const [kept, now] = await Promise.all([
       orElse(link.send(getData(path)), null),
-      orElse(link.send(setData(container, Buffer.alloc(0))), null),
+      orElse(link.send(setData(paths.key(key), paths.containerData(key))), null),
     ]);
     if (kept === null || now === null) return Number.NEGATIVE_INFINITY;
     const leftMs = kept.stat.ctime + readRecord(kept.data).keepMs + ROUNDING_MS - now.mtime;

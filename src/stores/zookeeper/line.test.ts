@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Mode, Request } from "../../core/store.ts";
 import { before, fits, fitting, inOrder, readLine, toWatch } from "./line.ts";
-import { keptName, keyOf, nodeName, Paths, placeName, readName } from "./names.ts";
+import { isDigest, keptName, keyOf, nodeName, Paths, placeName, readName } from "./names.ts";
 import { fenceOf } from "./record.ts";
 
 const WISH: Request = {
@@ -165,8 +165,9 @@ describe("names", () => {
       fc.property(fc.string({ unit: "binary", minLength: 1 }), (key) => {
         fc.pre(key.isWellFormed());
         const name = paths.key(key).slice("/chroot/ns/".length);
-        expect(name).toMatch(/^k[\x21-\x2e\x30-\x7e]+$/);
-        expect(keyOf(name)).toBe(key);
+        expect(name).toMatch(/^[kh][\x21-\x2e\x30-\x7e]+$/);
+        expect(name.length).toBeLessThan(130);
+        expect(isDigest(name) ? paths.containerData(key).toString() : keyOf(name)).toBe(key);
       }),
     );
     const names = [".", "..", "...", "zookeeper", "%2E", "a", "A", "a.", "%7Aookeeper"].map(nodeName);

@@ -1,11 +1,12 @@
 // Who holds and who waits, for people, for errors and for operators.
 
 import type { HolderInfo, Io, LockInfo, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
+import { UnsafeStoreError } from "../../core/errors.ts";
 import { type Desk, orElse } from "./desk.ts";
 import type { Kept } from "./kept.ts";
 import { before, fits, fitting, type Line, readLine } from "./line.ts";
 import type { Mailbox } from "./mailbox.ts";
-import { type Entry, keyOf } from "./names.ts";
+import { type Entry, isDigest, keyOf } from "./names.ts";
 import type { Link } from "./port.ts";
 import {
   firstFence,
@@ -65,19 +66,36 @@ export class Looks {
     const synced = this.#desk.sync(link);
     const names = await orElse(link.send(getChildren(this.#desk.paths.root)), []);
     await synced;
-    const keys = names.flatMap((name) => keyOf(name) ?? []).filter((key) => key.startsWith(options.prefix));
+    const keys = (await this.#keys(link, names)).filter((key) => key.startsWith(options.prefix));
     let left = options.limit;
     for (let at = 0; at < keys.length && left > 0; at += LISTED_AT_ONCE) {
       const some = keys.slice(at, at + LISTED_AT_ONCE);
-      const views = await Promise.all(some.map((key) => this.#view(link, key)));
+      const views = await Promise.all(some.map((key) => orNull(() => this.#view(link, key))));
       for (const [i, view] of views.entries()) {
-        const info = this.#lockInfo(some[i] as string, view);
+        // A damaged record is named by `inspect`; the list goes on without it.
+        const info = view === null ? null : this.#lockInfo(some[i] as string, view);
         if (info === null) continue;
         if (left === 0) return;
         left -= 1;
         yield info;
       }
     }
+  }
+
+  /** The keys of these containers. What is not a container of ours is passed over. */
+  async #keys(link: Link, names: readonly string[]): Promise<string[]> {
+    const { paths } = this.#desk;
+    const keys = names.flatMap((name) => keyOf(name) ?? []);
+    const digests = names.filter(isDigest);
+    for (let at = 0; at < digests.length; at += LISTED_AT_ONCE) {
+      const some = digests.slice(at, at + LISTED_AT_ONCE).map((name) => `${paths.root}/${name}`);
+      const found = await Promise.all(some.map((path) => orElse(link.send(getData(path)), null)));
+      for (const [i, content] of found.entries()) {
+        const key = content?.data.toString() ?? "";
+        if (paths.key(key) === some[i]) keys.push(key);
+      }
+    }
+    return keys;
   }
 
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
@@ -141,11 +159,15 @@ export class Looks {
     const others = row.record.keys?.filter((one) => one !== key) ?? [];
     if (row.entry.kept || others.length === 0) return true;
     const lists = await this.#desk.lists(link, others);
-    return others.every((other, at) => {
-      const line = readLine(lists[at] ?? [], other);
-      const own = line.entries.find(({ id, kept }) => id === row.entry.id && !kept);
-      return own !== undefined && fits(before(line, own.name) ?? [], own);
-    });
+    const holds = others.map((other, at) =>
+      orNull(async () => {
+        const line = readLine(lists[at] ?? [], other);
+        const own = line.entries.find(({ id, kept }) => id === row.entry.id && !kept);
+        return own !== undefined && fits(before(line, own.name) ?? [], own);
+      }),
+    );
+    // What cannot be read is the trouble of its own key.
+    return (await Promise.all(holds)).every((held) => held !== false);
   }
 
   async #rows(link: Link, key: string, entries: readonly Entry[]): Promise<Row[]> {
@@ -172,5 +194,15 @@ export class Looks {
 
   #path(key: string, { name }: { readonly name: string }): string {
     return `${this.#desk.paths.key(key)}/${name}`;
+  }
+}
+
+/** Null where a record is damaged. */
+async function orNull<T>(read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof UnsafeStoreError) return null;
+    throw error;
   }
 }

@@ -2,10 +2,12 @@
 // and who waits without reading a single one of them.
 //
 // ROOT/k<key>/                         container of a key: goes by itself when it has been empty for a while
+// ROOT/h<digest>/                      container of a key with a long name; its data is the key
 //   x1.1.1.<session>.<id>.<number>     ephemeral: a place in line: mode and permits, limit, how many keys, whose
 //   kx1.1.1.<session>.<id>             persistent: the key is kept although its holder may be gone
 // ROOT/m/<session>                     ephemeral: changes when an operator has revoked something of that session
 
+import { createHash } from "node:crypto";
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Mode, Request } from "../../core/store.ts";
 
@@ -24,6 +26,12 @@ export interface Entry {
   readonly kept: boolean;
 }
 
+/**
+ * Longer names are replaced by a digest: the server writes the paths of all nodes of a session into one
+ * transaction when the session ends, and that transaction has a largest size.
+ */
+const LONGEST_NAME = 128;
+
 const NAME = /^(k?)([xs])(\d+)\.(\d+)\.(\d+)\.([0-9a-f]+)\.([0-9a-f]+)(?:\.(-?\d+))?$/;
 
 export class Paths {
@@ -37,7 +45,12 @@ export class Paths {
   }
 
   key(key: string): string {
-    return `${this.root}/k${encodeURIComponent(key)}`;
+    return `${this.root}/${containerName(key)}`;
+  }
+
+  /** The data of a key's container. */
+  containerData(key: string): Buffer {
+    return Buffer.from(containerName(key).startsWith("h") ? key : "");
   }
 
   mailbox(session: string): string {
@@ -51,7 +64,18 @@ export class Paths {
   }
 }
 
-/** The key of a container's name, or null for what is not one. */
+function containerName(key: string): string {
+  const name = encodeURIComponent(key);
+  if (name.length <= LONGEST_NAME) return `k${name}`;
+  return `h${createHash("sha256").update(key).digest("base64url")}`;
+}
+
+/** Whether the name of a container is a digest, so that only its data tells the key. */
+export function isDigest(name: string): boolean {
+  return name.startsWith("h");
+}
+
+/** The key of a container's name, or null where the name does not tell one. */
 export function keyOf(name: string): string | null {
   if (!name.startsWith("k")) return null;
   try {

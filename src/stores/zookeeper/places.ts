@@ -55,7 +55,7 @@ export class Places {
           : this.#makeAll(link, claim, request));
       } catch (error) {
         if (!isCode(error, Code.noNode) || tries === MAKE_TRIES) throw error;
-        for (const key of request.keys) await this.#desk.ensure(link, this.#desk.paths.key(key));
+        for (const key of request.keys) await this.#desk.ensureKey(link, key);
       }
     }
   }

@@ -23,7 +23,8 @@ export class TamperedPort {
   readonly counts: Record<string, number> = {};
 
   constructor(url: string) {
-    this.#real = new Cluster(grpc, { endpoints: endpointsOf(url), tls: null, user: null }, nodeSystem);
+    const options = { endpoints: endpointsOf(url), tls: null, user: null, probe: "t/k/" };
+    this.#real = new Cluster(grpc, options, nodeSystem);
     const real = this.#real;
     const counted = <A extends unknown[], R>(name: string, call: (...args: A) => R) => {
       return (...args: A): R => {

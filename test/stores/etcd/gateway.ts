@@ -18,8 +18,8 @@ export class Gateway {
       body: JSON.stringify(body),
       ...(this.token === null ? {} : { headers: { Authorization: this.token } }),
     });
-    const answer = (await response.json()) as { error?: string };
-    if (answer.error !== undefined) throw new Error(answer.error);
+    const answer = (await response.json()) as { error?: string; message?: string };
+    if (!response.ok) throw new Error(answer.error ?? answer.message);
     return answer as T;
   }
 

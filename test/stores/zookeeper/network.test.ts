@@ -3,11 +3,13 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LossReason, OpenStore } from "../../../src/core/store.ts";
-import { getChildren, remove } from "../../../src/stores/zookeeper/wire/ops.ts";
+import { getChildren, remove, sync } from "../../../src/stores/zookeeper/wire/ops.ts";
+import { Session } from "../../../src/stores/zookeeper/wire/session.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { bareSession, countNodes } from "./bare-session.ts";
 import { fencesOf, io, item, request, SESSION_MS, until, ZooKeeperWorld } from "./fixture.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
+import { VirtualSystem } from "../../../src/testing/virtual-system.ts";
 
 let world: ZooKeeperWorld;
 
@@ -89,6 +91,25 @@ describe("a session", () => {
     expect(meter.workingMs()).toBeLessThan(SESSION_MS);
     hung?.heal();
     expect(await store.owns(one, null, io)).toBe(true);
+  });
+
+  it("replaces a connection that is half open after 3 s, however long the session may last", async () => {
+    const proxy = await world.proxy();
+    const system = new VirtualSystem();
+    const servers = [{ host: "127.0.0.1", port: proxy.port }];
+    const quiet = { begun: () => {}, expired: () => {}, event: () => {} };
+    const session = new Session({ servers, timeoutMs: 40_000, tls: null, digest: null, system }, quiet);
+    await session.opened();
+    const { signal } = new AbortController();
+    const { sessionId, send } = await session.ready(signal);
+    proxy.halfOpen();
+    const asked = send(sync("/")).catch((error: unknown) => String(error));
+    await system.advance(3_100);
+    expect(await Promise.race([asked, "no answer"])).toMatch(/has said nothing/);
+    const next = await session.ready(signal);
+    expect(next.sessionId).toBe(sessionId);
+    expect(await next.send(sync("/"))).toBe("/");
+    await session.close();
   });
 
   it("that has expired is lost with all that it held, and another one begins", async () => {

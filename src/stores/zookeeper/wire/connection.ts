@@ -9,8 +9,8 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { System } from "../../../core/system.ts";
-import { ConnectionLost, ServerError } from "./errors.ts";
-import { closeFrame, FRAME_HEAD, FrameCutter } from "./frames.ts";
+import { ConnectionLost, RequestTooLarge, ServerError } from "./errors.ts";
+import { closeFrame, FRAME_HEAD, FrameCutter, LONGEST_REQUEST } from "./frames.ts";
 import { type Greeting, readWelcome, type Welcome, writeGreeting } from "./greeting.ts";
 import { JuteReader, JuteWriter, ProtocolError } from "./jute.ts";
 import { type Op, ping } from "./ops.ts";
@@ -40,6 +40,8 @@ export interface ConnectionWish {
 /** A server is asked for a sign of life after this share of the session timeout, and given up after that one. */
 const PING_SHARE = 1 / 8;
 const READ_SHARE = 1 / 4;
+/** The longest read timeout: a half-open connection must not outlast it in a long session. */
+const LONGEST_READ_MS = 3_000;
 /** The share of the read timeout that passes after the first suspicion. */
 const LAST_CHANCE = 1 / 4;
 /** The numbers of what is not a request in line. */
@@ -145,11 +147,14 @@ export class Connection {
     if (this.#over !== null) return Promise.reject(new ConnectionLost(this.#over.message));
     this.#xid = this.#xid === 0x7fffffff ? 1 : this.#xid + 1;
     const xid = special ?? this.#xid;
+    const frame = frameOf(xid, op);
+    const bytes = frame.length - FRAME_HEAD;
+    if (bytes > LONGEST_REQUEST) return Promise.reject(new RequestTooLarge(bytes));
     return new Promise<T>((resolve, reject) => {
       const asked = { xid, op, sentAtMs: this.#system.monoMs(), resolve, reject };
       if (special === undefined) this.#asked.push(asked);
       else this.#special.set(xid, [...(this.#special.get(xid) ?? []), asked]);
-      this.#write(xid, op);
+      this.#write(frame);
     });
   }
 
@@ -164,11 +169,9 @@ export class Connection {
   }
 
   /** Requests of one turn of the event loop leave together. */
-  #write(xid: number, op: Op<unknown>): void {
-    const out = new JuteWriter(FRAME_HEAD).int(xid).int(op.type);
-    op.write(out);
+  #write(frame: Buffer): void {
     this.#sentAtMs = this.#system.monoMs();
-    this.#out.push(closeFrame(out.bytes));
+    this.#out.push(frame);
     if (this.#out.length > 1) return;
     queueMicrotask(() => {
       const frames = this.#out;
@@ -219,7 +222,7 @@ export class Connection {
     if (timeoutMs <= 0 || this.#over !== null) return;
     const nowMs = this.#system.monoMs();
     const sinceMs = this.#waitingSinceMs();
-    const readMs = timeoutMs * READ_SHARE;
+    const readMs = Math.min(LONGEST_READ_MS, timeoutMs * READ_SHARE);
     if (sinceMs !== null && nowMs - sinceMs >= readMs * (1 - LAST_CHANCE)) {
       if (this.#suspected)
         return this.destroy(
@@ -232,7 +235,8 @@ export class Connection {
     if (nowMs - this.#sentAtMs >= pingMs) this.send(ping, Xid.ping).catch(() => {});
     const nextPingMs = this.#sentAtMs + pingMs - nowMs;
     const waitingMs = this.#waitingSinceMs();
-    const judgeMs = waitingMs === null ? nextPingMs : waitingMs + readMs * (1 - LAST_CHANCE) - nowMs;
+    // A request that is sent meanwhile sets no timer of its own.
+    const judgeMs = (waitingMs === null ? 0 : waitingMs - nowMs) + readMs * (1 - LAST_CHANCE);
     this.#again(Math.min(nextPingMs, judgeMs));
   }
 
@@ -249,4 +253,10 @@ export class Connection {
     if (oldest.length === 0) return null;
     return Math.max(this.#heardAtMs, Math.min(...oldest));
   }
+}
+
+function frameOf(xid: number, op: Op<unknown>): Buffer {
+  const out = new JuteWriter(FRAME_HEAD).int(xid).int(op.type);
+  op.write(out);
+  return closeFrame(out.bytes);
 }

@@ -52,6 +52,17 @@ export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
+/** A request longer than the servers accept. It was not sent: a server closes a connection that sends it. */
+export class RequestTooLarge extends Error {
+  override readonly name = "RequestTooLarge";
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`a request of ${bytes} bytes`);
+    this.bytes = bytes;
+  }
+}
+
 export function isCode(error: unknown, ...codes: readonly number[]): boolean {
   return error instanceof ServerError && codes.includes(error.code);
 }

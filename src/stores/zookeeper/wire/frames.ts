@@ -4,6 +4,9 @@ import { ProtocolError } from "./jute.ts";
 
 /** Far above what a server of default settings sends: a larger length is not a frame but somebody who speaks another language. */
 export const LARGEST_FRAME: number = 64 * 1024 * 1024;
+/** The longest request that a server of default settings accepts (jute.maxbuffer). */
+export const LONGEST_REQUEST = 0xfffff;
+
 const HEAD = 4;
 
 export class FrameCutter {
@@ -41,3 +44,22 @@ export function closeFrame(bytes: Buffer): Buffer {
 }
 
 export const FRAME_HEAD: number = HEAD;
+
+/** What one string costs in a packet besides its own bytes. */
+export const STRING_HEAD = 4;
+
+/** In their order, in groups of so many bytes at most. A longer one stands alone. At least one group. */
+export function splitByBytes(texts: Iterable<string>, longest: number): string[][] {
+  let [group, bytes]: [string[], number] = [[], 0];
+  const groups = [group];
+  for (const text of texts) {
+    const size = Buffer.byteLength(text) + STRING_HEAD;
+    if (bytes + size > longest && group.length > 0) {
+      [group, bytes] = [[], 0];
+      groups.push(group);
+    }
+    group.push(text);
+    bytes += size;
+  }
+  return groups;
+}

@@ -6,6 +6,7 @@ import type { ConnectionOptions } from "node:tls";
 import type { System } from "../../../core/system.ts";
 import { type Address, Connection, type WatchEvent, Xid } from "./connection.ts";
 import { ConnectionLost } from "./errors.ts";
+import { splitByBytes } from "./frames.ts";
 import { type Credentials, NO_SESSION } from "./greeting.ts";
 import { auth, close, type Op, setWatches } from "./ops.ts";
 
@@ -45,6 +46,10 @@ const [SHORTEST_CONNECT_MS, LONGEST_CONNECT_MS] = [200, 2_000];
 const OPENING_CONNECT_MS = 1_500;
 /** Between two rounds over all servers. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [20, 250];
+/** A connection that ends earlier counts as a failed try: the next one follows after a pause. */
+const SHORTEST_CONNECTION_MS = 1_000;
+/** So many bytes of paths in one packet, as in ZooKeeper's own client. */
+const WATCHES_BYTES = 128 * 1_024;
 const CLOSE_MS = 1_000;
 
 export class Session {
@@ -143,18 +148,26 @@ export class Session {
       const connection = await this.#connect(address, Math.floor(tried / this.#servers.length));
       if (connection === "expired") continue;
       if (connection !== null && !this.#closed) {
-        [tried, pauseMs] = [0, FIRST_PAUSE_MS];
+        tried = 0;
+        const startMs = this.#wish.system.monoMs();
         const reason = await connection.ended;
         this.#lost(connection, reason);
+        if (this.#wish.system.monoMs() - startMs >= SHORTEST_CONNECTION_MS) pauseMs = FIRST_PAUSE_MS;
+        else pauseMs = await this.#backOff(pauseMs);
         continue;
       }
       connection?.destroy(new ConnectionLost("the session is closed"));
       tried += 1;
       if (tried % this.#servers.length > 0 || this.#closed) continue;
       if (tried === this.#servers.length && !this.#begun) this.#refuse();
-      await this.#pause(pauseMs * (0.5 + this.#wish.system.random() / 2));
-      pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+      pauseMs = await this.#backOff(pauseMs);
     }
+  }
+
+  /** Returns the next pause. */
+  async #backOff(pauseMs: number): Promise<number> {
+    if (!this.#closed) await this.#pause(pauseMs * (0.5 + this.#wish.system.random() / 2));
+    return Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
   }
 
   /** Nobody has ever answered: whoever waits to begin is told. */
@@ -229,11 +242,14 @@ export class Session {
   }
 
   #watchAgain(connection: Connection): void {
-    const { data, child } = this.#watches;
-    if (data.size + child.size === 0) return;
-    connection
-      .send(setWatches(this.#lastZxid, { data: [...data], child: [...child] }), Xid.setWatches)
-      .catch((error: unknown) => connection.destroy(error as Error));
+    for (const kind of ["data", "child"] as const) {
+      for (const paths of splitByBytes(this.#watches[kind], WATCHES_BYTES)) {
+        if (paths.length === 0) continue;
+        connection
+          .send(setWatches(this.#lastZxid, { data: [], child: [], [kind]: paths }), Xid.setWatches)
+          .catch((error: unknown) => connection.destroy(error as Error));
+      }
+    }
   }
 
   #heard(event: WatchEvent): void {

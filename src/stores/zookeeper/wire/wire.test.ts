@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { closeFrame, FRAME_HEAD, FrameCutter, LARGEST_FRAME } from "./frames.ts";
+import { closeFrame, FRAME_HEAD, FrameCutter, LARGEST_FRAME, splitByBytes, STRING_HEAD } from "./frames.ts";
 import { readWelcome, writeGreeting } from "./greeting.ts";
 import { JuteReader, JuteWriter, ProtocolError } from "./jute.ts";
 import * as ops from "./ops.ts";
@@ -132,6 +132,22 @@ describe("frames", () => {
         tried(() => chunks.flatMap((chunk) => [...cutter.take(Buffer.from(chunk))]));
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe("groups of paths", () => {
+  it("keep all of them in their order, none longer than allowed unless one path alone is", () => {
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 40 }), fc.integer({ min: 1, max: 900 }), (paths, longest) => {
+        const groups = splitByBytes(paths, longest);
+        expect(groups.flat()).toEqual(paths);
+        expect(groups.length).toBeGreaterThan(0);
+        for (const group of groups) {
+          const size = group.reduce((sum, path) => sum + Buffer.byteLength(path) + STRING_HEAD, 0);
+          expect(size <= longest || group.length === 1).toBe(true);
+        }
+      }),
     );
   });
 });
