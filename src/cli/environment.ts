@@ -1,5 +1,6 @@
-// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command line wins. What a
-// child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so that one run inside another starts anew.
+// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command
+// line wins. What a child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so
+// that one run inside another starts anew.
 
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";

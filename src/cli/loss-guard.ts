@@ -1,6 +1,8 @@
-// What happens to the child when its lease is in danger or gone. Warned early (SIGTERM, with a quarter of the window left),
-// ended early (SIGKILL, a little before the window ends): the child must be gone when the next holder starts.
-// What was sent is never taken back: a child that was told to stop did not do its work, whatever happens to the lease.
+// What happens to the child when its lease is in danger or gone. Warned early (SIGTERM, with a quarter of
+// the window left), ended early (SIGKILL, a little before the window ends): the child must be gone when the
+// next holder starts.
+// What was sent is never taken back: a child that was told to stop did not do its work, whatever happens to
+// the lease.
 
 import type { Lease, LockLostError, Locks } from "../index.ts";
 import type { Child } from "./child.ts";
@@ -45,14 +47,17 @@ export class LossGuard {
     if (lease.signal.aborted) this.#lost();
   }
 
-  /** Call it when the child has ended. True when the lease was gone by then, or the child was ended on its account. */
+  /**
+   * Call it when the child and what it left running have ended. True when the lease was gone by then, or
+   * the child was ended on its account.
+   */
   close(): boolean {
     const { lease, child } = this.#parts;
     const lost = this.#cutShort || !lease.held;
     for (const off of this.#offs) off();
     if (this.#timer !== null) clearTimeout(this.#timer);
-    // What it started is in its group, unprotected.
-    if (lost && this.#parts.onLost !== "warn") child.signal("SIGKILL");
+    // What it started runs unprotected.
+    if (lost && this.#parts.onLost !== "warn") child.signalAll("SIGKILL");
     return lost;
   }
 
@@ -67,7 +72,7 @@ export class LossGuard {
     say(`the lease was not renewed and ends in ${time(remainingMs)}: ${done}`);
     if (onLost === "warn") return;
     this.#cutShort = true;
-    child.signal(signal);
+    child.signalAll(signal);
     this.#killBefore(remainingMs);
   }
 
@@ -81,14 +86,14 @@ export class LossGuard {
     const { lease, child } = this.#parts;
     const { remaining } = lease;
     if (remaining > this.#leadMs + 1) this.#killBefore(remaining);
-    else child.signal("SIGKILL");
+    else child.signalAll("SIGKILL");
   }
 
   #lost(): void {
     const { lease, child, onLost, say } = this.#parts;
     if (onLost !== "warn") {
       this.#cutShort = true;
-      child.signal("SIGKILL");
+      child.signalAll("SIGKILL");
     }
     const { reason = "gone", detail } = lease.signal.reason as Partial<LockLostError>;
     const why = detail === undefined ? reason : `${reason}: ${detail}`;

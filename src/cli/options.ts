@@ -6,6 +6,8 @@ import { type AllowName, createLocks, duration, type Locks, type LocksOptions } 
 import { type LocalStore, localByUrl } from "../stores/local/index.ts";
 
 const DEFAULT_STORE = "local:";
+/** As in LocksOptions. */
+export const DEFAULT_NAMESPACE = "holdfast";
 const MAX_EXIT_CODE = 255;
 
 /**

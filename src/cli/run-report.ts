@@ -64,6 +64,21 @@ export class RunReport {
     this.say(`waiting${holders.length > 0 ? `, ${heldBy(holders)}` : " in line"}`);
   }
 
+  /** Variables that COMMAND does not get. */
+  dropped(variables: readonly string[]): void {
+    const shown = variables.map(name).join(", ");
+    this.say(`COMMAND does not get ${shown}: /bin/sh drops such names; install bash, which keeps them`);
+  }
+
+  /** COMMAND has ended, and these run on. */
+  outlived(left: readonly { readonly pid: number; readonly name: string }[]): void {
+    const shown = left.slice(0, 5).map((one) => `${name(one.name)} ${one.pid}`);
+    const more = left.length > shown.length ? `, ${left.length - shown.length} more` : "";
+    const what =
+      left.length === 1 ? "a process that it started runs" : `${left.length} processes that it started run`;
+    this.say(`COMMAND has ended, but ${what} on (${shown.join(", ")}${more}): the key is kept until then`);
+  }
+
   busy(holders: readonly InTheWay[], exitCode: number): number {
     this.#holders = holders;
     const by = heldBy(holders);

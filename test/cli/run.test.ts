@@ -168,7 +168,7 @@ describe("the child", () => {
     const inherited = open((await box.spawn("sh", look.slice(1)).ended).stdout);
     const child = open((await box.run(["run", "k", "--", ...look])).stdout);
     const ours = child.filter((fd) => !/^[012] /.test(fd) && !inherited.includes(fd));
-    expect(ours).toEqual([expect.stringMatching(/^3 -> socket:/)]);
+    expect(ours).toEqual([expect.stringMatching(/^99 -> socket:/)]);
   });
 });
 
