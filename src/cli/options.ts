@@ -61,6 +61,16 @@ export function readDuration(text: string): number {
   }
 }
 
+/** The same, or plain seconds as flock(1) takes them. */
+export function readSeconds(text: string): number {
+  if (/^\d{1,9}(\.\d{1,3})?$/.test(text)) return Math.round(Number(text) * 1_000);
+  try {
+    return duration(text);
+  } catch {
+    throw new InvalidArgumentError("It is a number of seconds, or a duration: 250ms, 30s, 5m or 1h.");
+  }
+}
+
 export function readCount(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It is a whole number from 1.");

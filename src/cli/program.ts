@@ -15,6 +15,7 @@ import {
   readDuration,
   readExitCode,
   readFence,
+  readSeconds,
   type StoreFlags,
 } from "./options.ts";
 import { described, withExamples } from "./help.ts";
@@ -89,9 +90,9 @@ function addRun(program: Command, ended: (exitCode: number) => void): void {
     .argument("[command...]")
     .passThroughOptions();
   run
-    .option("-w, --wait <duration>", "give up after this long", readDuration)
+    .option("-w, --wait <duration>", "give up after this long; plain seconds or 250ms, 5m", readSeconds)
     .option("-n, --no-wait", "give up at once if it is busy")
-    .option("--ttl <duration>", "length of the lease, renewed while COMMAND runs (default 30s)", readDuration)
+    .option("--ttl <duration>", "length of the lease, renewed while COMMAND runs (default 30s)", readSeconds)
     .option("--shared", "share it with others that say --shared")
     .option("--limit <n>", "so many may hold it at once", readCount)
     .option("--at-least <duration>", "keep it taken for so long, even if COMMAND ends sooner", readDuration)
@@ -157,7 +158,8 @@ function addRevoke(program: Command, ended: (exitCode: number) => void): void {
 
 function addDoctor(program: Command, ended: (exitCode: number) => void): void {
   addStoreOptions(program.command("doctor").usage("[options]").description("is this store safe to lock on?"))
-    .option("--ttl <duration>", "the ttl that will be used (default 30s)", readDuration)
+    .option("--ttl <duration>", "the ttl that will be used (default 30s)", readSeconds)
+    .option("--strict", "exit code 1 after a warning")
     .action(async (flags: DoctorFlags) => ended(await (await import("./doctor.ts")).doctor(flags)));
 }
 

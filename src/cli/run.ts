@@ -8,7 +8,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
-import { type AcquireOptions, type AllowName, type Lease, LockError, LockTimeoutError } from "../index.ts";
+import {
+  type AcquireOptions,
+  type AllowName,
+  type Lease,
+  LockError,
+  type LockLostError,
+  LockTimeoutError,
+} from "../index.ts";
 import { Child, type Ending } from "./child.ts";
 import { HELD_VARIABLE, heldEntry, type KeyPlace, refuseNested, withEntry } from "./enclosing.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -49,6 +56,7 @@ const NO_REAPER =
 interface Ran {
   readonly ending: Ending;
   readonly lost: boolean;
+  readonly loss?: LockLostError | null;
 }
 
 export async function run(key: string, command: readonly string[], flags: RunFlags): Promise<number> {
@@ -179,7 +187,7 @@ class Run {
       const ending = await child.ended;
       await this.#outlast(child);
       this.#signals.ignore();
-      return { ending, lost: guard.close() };
+      return { ending, lost: guard.close(), loss: guard.loss };
     } finally {
       watchdog.stop();
     }
@@ -214,7 +222,7 @@ class Run {
   #ended(ran: Ran | null): number {
     if (ran !== null) {
       return ran.lost
-        ? this.#report.lost(ran.ending)
+        ? this.#report.lost(ran.ending, ran.loss ?? null)
         : this.#report.ended(this.#command[0] as string, ran.ending);
     }
     const { signal, exitCode } = this.#signals.stoppedBy ?? { signal: "a signal", exitCode: EXIT.internal };
