@@ -1,5 +1,5 @@
-// The command line as commander knows it: names, options, help. Each command's own code is loaded when it is called, so
-// that `holdfast run` starts fast. Nothing here touches a store.
+// The command line as commander knows it: names, options, help. Each command's own code is loaded when it
+// is called, so that `holdfast run` starts fast. Nothing here touches a store.
 
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
@@ -34,7 +34,8 @@ Examples:
   holdfast run -n nightly -- ./backup.sh        or gives up at once, with exit code 75
   holdfast run -w 5m --ttl 1m deploy -- make    wait five minutes at most
   holdfast run --limit 3 build -- make          three at a time
-  holdfast run -n --at-least 50s tick -- ./job  cron on many hosts, one of them runs it
+  holdfast run --store redis://cache -n --at-least 50s tick -- ./job
+                                                cron on many hosts, one of them runs it
   holdfast ls                                   what is held, by whom, since when
   holdfast inspect nightly                      who holds it and who waits
   holdfast watch                                the same, live
@@ -173,7 +174,10 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
 }
 
-/** What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the wrong program. */
+/**
+ * What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the
+ * wrong program.
+ */
 function commandOf(rest: readonly string[]): readonly string[] {
   const [dashes, ...command] = rest;
   if (dashes !== "--" && rest.includes("--")) throw usage("only -- may follow KEY, options go before it");

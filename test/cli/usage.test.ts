@@ -3,6 +3,8 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { defaultStoreWarning } from "../../src/cli/default-store.ts";
+import { thisMachine } from "../../src/stores/local/machine.ts";
 import { builtDir } from "../support/built.ts";
 import { Sandbox } from "./fixture.ts";
 
@@ -91,6 +93,37 @@ describe("a store that cannot be used", () => {
     expect(stderr).toMatch(/^holdfast: k: the local store could not [^\n]*\n$/);
     expect((await box.run(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
     expect(box.read("ran")).toBe("");
+  });
+});
+
+describe("a store that is not named", () => {
+  const COMMANDS = [["run", "k", ...RUN], ["ls"], ["inspect", "k"], ["watch"], ["doctor"], ["bench"]];
+
+  it("because its URL is empty is an error of every command (P19)", async () => {
+    for (const [command, ...args] of COMMANDS as [string, ...string[]][]) {
+      const { code, stderr } = await box.run([command, "--store", "", ...args]);
+      expect({ command, code }).toEqual({ command, code: 64 });
+      expect(stderr).toMatch(/^holdfast: (k: )?--store is empty\. [^\n]*\n$/);
+    }
+    const revoke = await box.run(["revoke", "k", "--reason", "x", "--yes"], { HOLDFAST_STORE: "" });
+    expect(revoke).toMatchObject({ code: 64, stdout: "" });
+    expect(revoke.stderr).toMatch(/^holdfast: HOLDFAST_STORE is empty\. [^\n]*\n$/);
+    expect(box.read("ran")).toBe("");
+  });
+
+  it("is the local one, and where that is likely to be a mistake a line says so", async () => {
+    // The namespace is wrong, so that nothing is opened: the default store is not the test's own.
+    const args = ["--namespace", "not one", "k", ...RUN];
+    const warning = defaultStoreWarning(thisMachine(), process.geteuid?.() ?? null);
+    const lines = warning === null ? [] : [`holdfast: ${warning}`];
+    const env = { HOLDFAST_STORE: undefined };
+    const { code, stderr } = await box.run(["run", ...args], env);
+    expect(code).toBe(64);
+    expect(stderr.split("\n").slice(0, -2)).toEqual(lines);
+    expect((await box.run(["run", "-q", ...args], env)).stderr).toBe("");
+    expect((await box.run(["run", "--store", "local:", ...args], env)).stderr).not.toContain(
+      "no store is named",
+    );
   });
 });
 
