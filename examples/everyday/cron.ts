@@ -1,5 +1,6 @@
-// A job that every host's timer starts and one of them does. The key stays taken for `atLeast`, also when the job takes a second and the next
-// host's clock is ten seconds late. The shell has the same: holdfast run -n -q -E 0 --at-least 50s nightly -- ./job
+// A job that every host's timer starts and one of them does. The key stays taken for `atLeast`, also when the
+// job takes a second and the next host's clock is ten seconds late. The shell has the same:
+// holdfast run --store redis://cache:6379 -n -q -E 0 --at-least 50s nightly -- ./job
 
 import type { Locks } from "holdfast";
 

@@ -1,8 +1,9 @@
-// `holdfast doctor`: is this store safe to lock on? What the store itself found, how long a call to it takes against the ttl, and
-// what it promises. A store that cannot be opened is a finding too. The exit code is that of the worst finding.
+// `holdfast doctor`: is this store safe to lock on? What the store itself found, how long a call to it
+// takes against the ttl, and what it promises. A store that cannot be opened is a finding too. A danger is
+// an exit code of its own; a warning with --strict.
 
 import { type Finding, type Guarantees, LockError, type Locks } from "../index.ts";
-import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { openToLook, type StoreFlags, storeUrl } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { paint } from "./paint.ts";
@@ -10,6 +11,7 @@ import { clean, place, time } from "./words.ts";
 
 export interface DoctorFlags extends StoreFlags {
   readonly ttl?: number;
+  readonly strict?: true;
 }
 
 interface Examined {
@@ -22,7 +24,9 @@ const DEFAULT_TTL_MS = 30_000;
 const CALLS = 20;
 /** A lease is renewed at a third of its ttl, and a call that fails is made again: this many must fit. */
 const CALLS_PER_TTL = 30;
-const EXIT_BY_LEVEL = { danger: EXIT.unavailable, warning: 1, info: 0 } as const;
+const WEIGHT = { danger: 2, warning: 1, info: 0 } as const;
+/** The exit code for a warning with --strict. */
+const EXIT_WARNING = 1;
 const KEY = "holdfast:doctor";
 
 export async function doctor(flags: DoctorFlags): Promise<number> {
@@ -34,7 +38,7 @@ export async function doctor(flags: DoctorFlags): Promise<number> {
     const { guarantees } = locks;
     if (flags.json) printJson({ store, findings, callMs, ttlMs, guarantees });
     else print(`${[...words(store, findings), ...promises(callMs, ttlMs, guarantees)].join("\n")}\n`);
-    return Math.max(0, ...findings.map(({ level }) => EXIT_BY_LEVEL[level]));
+    return exitCodeFor(findings, flags.strict === true);
   } finally {
     await locks.close();
   }
@@ -55,7 +59,13 @@ async function examine(locks: Locks, ttlMs: number): Promise<Examined> {
   return { findings: found.toSorted((a, b) => weight(b) - weight(a)), callMs };
 }
 
-const weight = ({ level }: Finding): number => EXIT_BY_LEVEL[level];
+const weight = ({ level }: Finding): number => WEIGHT[level];
+
+function exitCodeFor(findings: readonly Finding[], isStrict: boolean): number {
+  const has = (wanted: Finding["level"]): boolean => findings.some(({ level }) => level === wanted);
+  if (has("danger")) return EXIT.unavailable;
+  return isStrict && has("warning") ? EXIT_WARNING : 0;
+}
 
 /** The middle of some looks at a key that nobody uses. */
 async function roundTrip(locks: Locks): Promise<number> {
@@ -80,7 +90,7 @@ function refusal(error: LockError): Finding {
   return {
     id: REFUSED[error.code] ?? "unavailable",
     level: "danger",
-    what: error.message,
+    what: describe(error),
     why: "nothing can be locked here, and what else may be wrong could not be looked at",
     fix: typeof fix === "string" ? fix : "mend what it says, or correct --store; then ask the doctor again",
   };

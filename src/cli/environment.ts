@@ -1,5 +1,6 @@
-// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command line wins. What a
-// child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so that one run inside another starts anew.
+// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command
+// line wins. What a child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so
+// that one run inside another starts anew.
 
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
@@ -11,8 +12,13 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 };
 const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no"]);
 
-export function variableOf(option: Option): string {
+/** What an operator decides each time must not come from a profile that was written once. */
+const NO_VARIABLE: ReadonlySet<string> = new Set(["force", "yes", "reason", "help", "version"]);
+
+/** null for an option that only the command line can give. */
+export function variableOf(option: Option): string | null {
   const name = option.name();
+  if (NO_VARIABLE.has(name)) return null;
   return OTHER_NAMES[name] ?? `HOLDFAST_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
@@ -21,7 +27,8 @@ export function readEnvironment(command: Command, environment: NodeJS.ProcessEnv
   for (const option of command.options) {
     const attribute = option.attributeName();
     const source = command.getOptionValueSource(attribute) as string | undefined;
-    const text = environment[variableOf(option)];
+    const variable = variableOf(option);
+    const text = variable === null ? undefined : environment[variable];
     if (text === undefined || text === "" || source === "cli" || source === "env") continue;
     const value = valueOf(option, text);
     if (value !== undefined) command.setOptionValueWithSource(attribute, value, "env");

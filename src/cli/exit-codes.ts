@@ -1,7 +1,8 @@
-// What the command's exit codes mean, and which error ends in which. Scripts depend on these numbers: none of them may
-// ever change its meaning.
+// What the command's exit codes mean, and which error ends in which. Scripts depend on these numbers: none
+// of them may ever change its meaning.
 
 import { LockError, type LockErrorCode } from "../index.ts";
+import { withInstallHint } from "./install-hint.ts";
 
 export const EXIT = {
   usage: 64,
@@ -47,6 +48,7 @@ export class CommandError extends Error {
 
 /** What to tell people: the message of an error that we know, everything of one that we do not. */
 export function describe(error: unknown): string {
-  if (error instanceof CommandError || LockError.is(error)) return error.message;
+  if (error instanceof CommandError) return error.message;
+  if (LockError.is(error)) return withInstallHint(error.message);
   return `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

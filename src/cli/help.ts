@@ -1,4 +1,5 @@
-// What --help shows beside the options: examples of each command, and the environment variable of each option.
+// What --help shows beside the options: examples of each command, and the environment variable of each
+// option.
 
 import { type Command, Help, type Option } from "commander";
 import { variableOf } from "./environment.ts";
@@ -21,7 +22,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   doctor: `  holdfast doctor --store redis://cache:6379
   holdfast doctor --store etcd://h1,h2,h3 --ttl 5s --json | jq '.findings[].id'
 
-Exit code: 0 nothing worse than a remark, 1 a warning, 69 a danger or no store.`,
+Exit code: 69 a danger or no store, otherwise 0; with --strict 1 after a warning.`,
   bench: `  holdfast bench --store redis://cache:6379 --for 5s`,
 };
 
@@ -33,5 +34,6 @@ export function withExamples(command: Command): Command {
 /** The text of an option and the variable that may stand for it. */
 export function described(option: Option): string {
   const text = new Help().optionDescription(option);
-  return ["help", "version"].includes(option.name()) ? text : `${text} [${variableOf(option)}]`;
+  const variable = variableOf(option);
+  return variable === null ? text : `${text} [${variable}]`;
 }

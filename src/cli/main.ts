@@ -1,11 +1,13 @@
 #!/usr/bin/env node
-// The command `holdfast`. Every way out is an exit code of its own, and each failure has said one line on stderr first.
+// The command `holdfast`. Every way out is an exit code of its own, and each failure has said one line on
+// stderr first.
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
 import { LockError } from "../index.ts";
+import { recordInheritedFds } from "./descriptors.ts";
 import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
-import { complain, complainJson, tolerateClosedPipes } from "./output.ts";
+import { complain, complainJson, flush, tolerateClosedPipes } from "./output.ts";
 import { makeProgram } from "./program.ts";
 
 async function main(args: readonly string[]): Promise<number> {
@@ -36,7 +38,10 @@ function failed(error: unknown, asJson: boolean): number {
   return exitCode;
 }
 
-/** Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be another one (P18). */
+/**
+ * Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be
+ * another one (P18).
+ */
 function refuseMangled(args: readonly string[]): void {
   if (!args.some((arg) => arg.includes("\uFFFD"))) return;
   try {
@@ -46,6 +51,11 @@ function refuseMangled(args: readonly string[]): void {
   }
 }
 
+recordInheritedFds();
 tolerateClosedPipes();
-// Exits by itself: a descriptor that the child left behind must not keep a wrapper alive that holds nothing any more.
-process.exit(await main(process.argv.slice(2)));
+const exitCode = await main(process.argv.slice(2));
+// A pipe takes its time: exiting before it is empty would cut the output.
+await flush();
+// Exits by itself: a descriptor that the child left behind must not keep a wrapper alive that holds nothing
+// any more.
+process.exit(exitCode);

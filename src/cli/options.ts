@@ -1,16 +1,29 @@
-// Options that several commands share, and how their text becomes values. What the library itself checks (a ttl that is
-// too short, a limit beside --shared) is left to the library.
+// Options that several commands share, and how their text becomes values. What the library itself checks (a
+// ttl that is too short, a limit beside --shared) is left to the library.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type AllowName, createLocks, duration, type Locks, type LocksOptions } from "../index.ts";
+import {
+  type AllowName,
+  createLocks,
+  duration,
+  InvalidArgumentError as LockArgumentError,
+  type Locks,
+  type LocksOptions,
+} from "../index.ts";
+import { defaultStoreWarning } from "./default-store.ts";
+import { complain } from "./output.ts";
 import { type LocalStore, localByUrl } from "../stores/local/index.ts";
+import { thisMachine } from "../stores/local/machine.ts";
 
 const DEFAULT_STORE = "local:";
+/** As in LocksOptions. */
+export const DEFAULT_NAMESPACE = "holdfast";
 const MAX_EXIT_CODE = 255;
 
 /**
- * For commands that look and do not lock: what the owner of the locks may have accepted is no reason to be kept from seeing them. Not
- * fresh-nodes: that would let nodes vote that have to sit out. Not old-etcd: nothing is refused for it, and accepting it only hides it.
+ * For commands that look and do not lock: what the owner of the locks may have accepted is no reason to be
+ * kept from seeing them. Not fresh-nodes: that would let nodes vote that have to sit out. Not old-etcd:
+ * nothing is refused for it, and accepting it only hides it.
  */
 const LOOKING: readonly AllowName[] = ["eviction", "few-nodes", "pooler"];
 
@@ -18,6 +31,8 @@ export interface StoreFlags {
   readonly store?: string;
   readonly namespace?: string;
   readonly json?: true;
+  /** Of `run`. */
+  readonly quiet?: true;
 }
 
 export function addStoreOptions(command: Command): Command {
@@ -33,8 +48,18 @@ export interface OpenedLocks {
   lifeline(): number | null;
 }
 
+/**
+ * @throws InvalidArgumentError for an empty URL: an unset variable must not become a lock of this machine
+ * alone.
+ */
 export function storeUrl(flags: StoreFlags): string {
-  return flags.store ?? (process.env["HOLDFAST_STORE"] || DEFAULT_STORE);
+  const { HOLDFAST_STORE: variable } = process.env;
+  const url = flags.store ?? variable;
+  if (url !== "") return url ?? DEFAULT_STORE;
+  throw new LockArgumentError(
+    `${flags.store === "" ? "--store" : "HOLDFAST_STORE"} is empty. Is a variable unset that should hold the URL ` +
+      `of the store? For locks of this machine alone, say ${DEFAULT_STORE}`,
+  );
 }
 
 /** To look at locks, not to take any. */
@@ -44,10 +69,16 @@ export function openToLook(flags: StoreFlags, options: LocksOptions = {}): Locks
 
 export function openLocks(flags: StoreFlags, more: LocksOptions): OpenedLocks {
   const url = storeUrl(flags);
+  if (flags.store === undefined && flags.quiet !== true) warnOfDefaultStore();
   const options = flags.namespace === undefined ? more : { ...more, namespace: flags.namespace };
   if (!url.startsWith(DEFAULT_STORE)) return { locks: createLocks(url, options), lifeline: () => null };
   const store: LocalStore = localByUrl(url);
   return { locks: createLocks(store, options), lifeline: () => store.lifeline() };
+}
+
+function warnOfDefaultStore(): void {
+  const warning = defaultStoreWarning(thisMachine(), process.geteuid?.() ?? null);
+  if (warning !== null) complain(warning);
 }
 
 /** A duration with its unit, in ms. */
@@ -56,6 +87,16 @@ export function readDuration(text: string): number {
     return duration(text);
   } catch {
     throw new InvalidArgumentError("A duration needs a unit: 250ms, 30s, 5m or 1h.");
+  }
+}
+
+/** The same, or plain seconds as flock(1) takes them. */
+export function readSeconds(text: string): number {
+  if (/^\d{1,9}(\.\d{1,3})?$/.test(text)) return Math.round(Number(text) * 1_000);
+  try {
+    return duration(text);
+  } catch {
+    throw new InvalidArgumentError("It is a number of seconds, or a duration: 250ms, 30s, 5m or 1h.");
   }
 }
 

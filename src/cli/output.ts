@@ -1,5 +1,7 @@
-// The two ways out. stdout carries results and nothing else; stderr carries words for people, each on one line.
-// A reader that went away (`holdfast ls | head`) is no failure, and must never end a command that holds a key.
+// The two ways out. stdout carries results and nothing else; stderr carries words for people, each on one
+// line.
+// A reader that went away (`holdfast ls | head`) is no failure, and must never end a command that holds a
+// key.
 
 import { clean, json } from "./words.ts";
 
@@ -7,6 +9,13 @@ import { clean, json } from "./words.ts";
 export function tolerateClosedPipes(): void {
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
+}
+
+/** Resolves when all output has left this process. Nothing is expected of a reader that went away. */
+export async function flush(): Promise<void> {
+  const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
+    new Promise((resolve) => stream.write("", () => resolve()));
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
 }
 
 export function print(text: string): void {

@@ -1,5 +1,5 @@
-// The command line as commander knows it: names, options, help. Each command's own code is loaded when it is called, so
-// that `holdfast run` starts fast. Nothing here touches a store.
+// The command line as commander knows it: names, options, help. Each command's own code is loaded when it
+// is called, so that `holdfast run` starts fast. Nothing here touches a store.
 
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
@@ -15,6 +15,7 @@ import {
   readDuration,
   readExitCode,
   readFence,
+  readSeconds,
   type StoreFlags,
 } from "./options.ts";
 import { described, withExamples } from "./help.ts";
@@ -33,7 +34,8 @@ Examples:
   holdfast run -n nightly -- ./backup.sh        or gives up at once, with exit code 75
   holdfast run -w 5m --ttl 1m deploy -- make    wait five minutes at most
   holdfast run --limit 3 build -- make          three at a time
-  holdfast run -n --at-least 50s tick -- ./job  cron on many hosts, one of them runs it
+  holdfast run --store redis://cache -n --at-least 50s tick -- ./job
+                                                cron on many hosts, one of them runs it
   holdfast ls                                   what is held, by whom, since when
   holdfast inspect nightly                      who holds it and who waits
   holdfast watch                                the same, live
@@ -89,9 +91,9 @@ function addRun(program: Command, ended: (exitCode: number) => void): void {
     .argument("[command...]")
     .passThroughOptions();
   run
-    .option("-w, --wait <duration>", "give up after this long", readDuration)
+    .option("-w, --wait <duration>", "give up after this long; plain seconds or 250ms, 5m", readSeconds)
     .option("-n, --no-wait", "give up at once if it is busy")
-    .option("--ttl <duration>", "length of the lease, renewed while COMMAND runs (default 30s)", readDuration)
+    .option("--ttl <duration>", "length of the lease, renewed while COMMAND runs (default 30s)", readSeconds)
     .option("--shared", "share it with others that say --shared")
     .option("--limit <n>", "so many may hold it at once", readCount)
     .option("--at-least <duration>", "keep it taken for so long, even if COMMAND ends sooner", readDuration)
@@ -157,7 +159,8 @@ function addRevoke(program: Command, ended: (exitCode: number) => void): void {
 
 function addDoctor(program: Command, ended: (exitCode: number) => void): void {
   addStoreOptions(program.command("doctor").usage("[options]").description("is this store safe to lock on?"))
-    .option("--ttl <duration>", "the ttl that will be used (default 30s)", readDuration)
+    .option("--ttl <duration>", "the ttl that will be used (default 30s)", readSeconds)
+    .option("--strict", "exit code 1 after a warning")
     .action(async (flags: DoctorFlags) => ended(await (await import("./doctor.ts")).doctor(flags)));
 }
 
@@ -171,7 +174,10 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
 }
 
-/** What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the wrong program. */
+/**
+ * What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the
+ * wrong program.
+ */
 function commandOf(rest: readonly string[]): readonly string[] {
   const [dashes, ...command] = rest;
   if (dashes !== "--" && rest.includes("--")) throw usage("only -- may follow KEY, options go before it");

@@ -1,7 +1,7 @@
-// What `holdfast run` tells: words on stderr while it goes, or with --json one object on stderr at the end. stdout belongs
-// to the child alone.
+// What `holdfast run` tells: words on stderr while it goes, or with --json one object on stderr at the end.
+// stdout belongs to the child alone.
 
-import { LockError, type Lease } from "../index.ts";
+import { type Lease, LockError, LockLostError } from "../index.ts";
 import { endingExitCode, type Ending } from "./child.ts";
 import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { heldBy } from "./lock-view.ts";
@@ -64,6 +64,21 @@ export class RunReport {
     this.say(`waiting${holders.length > 0 ? `, ${heldBy(holders)}` : " in line"}`);
   }
 
+  /** Variables that COMMAND does not get. */
+  dropped(variables: readonly string[]): void {
+    const shown = variables.map(name).join(", ");
+    this.say(`COMMAND does not get ${shown}: /bin/sh drops such names; install bash, which keeps them`);
+  }
+
+  /** COMMAND has ended, and these run on. */
+  outlived(left: readonly { readonly pid: number; readonly name: string }[]): void {
+    const shown = left.slice(0, 5).map((one) => `${name(one.name)} ${one.pid}`);
+    const more = left.length > shown.length ? `, ${left.length - shown.length} more` : "";
+    const what =
+      left.length === 1 ? "a process that it started runs" : `${left.length} processes that it started run`;
+    this.say(`COMMAND has ended, but ${what} on (${shown.join(", ")}${more}): the key is kept until then`);
+  }
+
   busy(holders: readonly InTheWay[], exitCode: number): number {
     this.#holders = holders;
     const by = heldBy(holders);
@@ -87,8 +102,10 @@ export class RunReport {
     return this.#end("not-started", exitCode, { error: { code: code ?? null, message } });
   }
 
-  lost(ending: Ending): number {
-    return this.#end("lost", EXIT.lost, { signal: "signal" in ending ? ending.signal : null });
+  /** `loss` is null where COMMAND was told to stop and ended before the lease did. */
+  lost(ending: Ending, loss: LockLostError | null): number {
+    const signal = "signal" in ending ? ending.signal : null;
+    return this.#end("lost", EXIT.lost, { signal, ...lossJson(loss) });
   }
 
   failed(error: unknown): number {
@@ -96,7 +113,11 @@ export class RunReport {
     const message = describe(error);
     this.say(message);
     const code = LockError.is(error) ? error.code : null;
-    return this.#end(BY_EXIT_CODE.get(exitCode) ?? "internal", exitCode, { error: { code, message } });
+    const loss = error instanceof LockLostError ? lossJson(error) : {};
+    return this.#end(BY_EXIT_CODE.get(exitCode) ?? "internal", exitCode, {
+      ...loss,
+      error: { code, message },
+    });
   }
 
   #end(outcome: Outcome, exitCode: number, more: Readonly<Record<string, unknown>> = {}): number {
@@ -111,6 +132,8 @@ export class RunReport {
         waitedMs: Math.round(this.waitedMs),
         heldMs: grantedAtMs === null ? null : Math.round(performance.now() - grantedAtMs),
         signal: null,
+        reason: null,
+        detail: null,
         error: null,
         ...more,
         holders: this.#holders.map(holderJson),
@@ -119,6 +142,10 @@ export class RunReport {
     }
     return exitCode;
   }
+}
+
+function lossJson(loss: LockLostError | null): Record<string, unknown> {
+  return { reason: loss?.reason ?? null, detail: loss?.detail ?? null };
 }
 
 function holderJson({ label, fence, heldMs, remainingMs }: InTheWay): Record<string, unknown> {

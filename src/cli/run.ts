@@ -1,15 +1,26 @@
 // `holdfast run KEY -- COMMAND`: holds KEY while COMMAND runs.
 // 1. Wait for the key; a signal ends the wait.
 // 2. Start the watchdog, then the child, both with the lifeline; pass signals on.
-// 3. When the child has ended, let go of the key and end as it ended.
-// The key is never held without a child for longer than it takes to start one, and a child never runs without the key.
+// 3. When the child has ended, and all that it left in the background, let go of the key and end as the
+// child did.
+// The key is never held without a child for longer than it takes to start one, and a child never runs
+// without the key.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
-import { type AcquireOptions, type AllowName, type Lease, LockError, LockTimeoutError } from "../index.ts";
+import {
+  type AcquireOptions,
+  type AllowName,
+  type Lease,
+  LockError,
+  type LockLostError,
+  LockTimeoutError,
+} from "../index.ts";
 import { Child, type Ending } from "./child.ts";
+import { HELD_VARIABLE, heldEntry, type KeyPlace, refuseNested, withEntry } from "./enclosing.ts";
 import { EXIT } from "./exit-codes.ts";
 import { LossGuard, type OnLost } from "./loss-guard.ts";
-import { type OpenedLocks, openLocks, type StoreFlags } from "./options.ts";
+import { DEFAULT_NAMESPACE, type OpenedLocks, openLocks, type StoreFlags, storeUrl } from "./options.ts";
 import { type InTheWay, RunReport } from "./run-report.ts";
 import { Signals } from "./signals.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -32,9 +43,20 @@ export interface RunFlags extends StoreFlags {
 /** A wait that takes longer is mentioned, once. */
 const MENTION_WAIT_MS = 1_000;
 
+/** Processes that COMMAND left running are mentioned after this time. Many end together with it. */
+const MENTION_SURVIVORS_MS = 250;
+const SHORTEST_NAP_MS = 10;
+const LONGEST_NAP_MS = 500;
+
+/** Node waits for the children that it started itself, and for no others. */
+const NO_REAPER =
+  "holdfast is process 1 here and reaps no orphans: they stay as zombies until it ends. " +
+  "Start the container with an init (docker run --init)";
+
 interface Ran {
   readonly ending: Ending;
   readonly lost: boolean;
+  readonly loss?: LockLostError | null;
 }
 
 export async function run(key: string, command: readonly string[], flags: RunFlags): Promise<number> {
@@ -99,6 +121,7 @@ class Run {
   async #hold(work: (lease: Lease) => Promise<void>): Promise<boolean> {
     const { locks } = this.#opened;
     const { atLeast } = this.#flags;
+    await refuseNested(locks, this.#place(), process.env[HELD_VARIABLE]);
     if (atLeast !== undefined) return (await locks.once(this.#key, { ...this.#wish(), atLeast }, work)).ran;
     const lease = await locks.acquire(this.#key, this.#wish());
     try {
@@ -126,21 +149,31 @@ class Run {
   async #runChild(lease: Lease): Promise<Ran> {
     const lifeline = this.#opened.lifeline();
     const interactive = isatty(0);
+    if (process.pid === 1) this.#report.say(NO_REAPER);
     const watchdog = Watchdog.start(name(this.#key), lifeline);
     try {
+      const mark = heldEntry(this.#place(), lease.fence);
       const env = {
         ...process.env,
         HOLDFAST_KEY: this.#key,
         HOLDFAST_FENCE: String(lease.fence),
         HOLDFAST_LABEL: lease.label,
+        [HELD_VARIABLE]: withEntry(process.env[HELD_VARIABLE], mark),
       };
       // The last look at the clock: this process may have been stopped since the grant.
       lease.assertHeld();
       const obstacle = Child.obstacle(this.#command, process.env["PATH"]);
       if (obstacle !== null) return { ending: obstacle, lost: false };
-      const child = Child.start(this.#command, { env, lifeline, interactive });
-      if (child.target === null) return { ending: await child.ended, lost: false };
-      watchdog.guard(child.target);
+      const dropped = Child.droppedVariables(env);
+      if (dropped.length > 0) this.#report.dropped(dropped);
+      const child = Child.start(this.#command, {
+        env,
+        mark,
+        lifeline,
+        interactive,
+      });
+      if (child.pid === null) return { ending: await child.ended, lost: false };
+      watchdog.guard(child.watchdogTarget);
       child.open();
       this.#signals.passTo(child, interactive);
       const guard = new LossGuard({
@@ -152,11 +185,32 @@ class Run {
         say: (text) => this.#report.say(text),
       });
       const ending = await child.ended;
+      await this.#outlast(child);
       this.#signals.ignore();
-      return { ending, lost: guard.close() };
+      return { ending, lost: guard.close(), loss: guard.loss };
     } finally {
       watchdog.stop();
     }
+  }
+
+  /** Keeps the key while what COMMAND left in the background runs on, as flock(1) does. */
+  async #outlast(child: Child): Promise<void> {
+    const startMs = performance.now();
+    let told = false;
+    for (let napMs = SHORTEST_NAP_MS; ; napMs = Math.min(LONGEST_NAP_MS, napMs * 2)) {
+      const left = child.survivors();
+      if (left.length === 0) return;
+      if (!told && performance.now() - startMs > MENTION_SURVIVORS_MS) {
+        told = true;
+        this.#report.outlived(left);
+      }
+      await sleep(napMs);
+    }
+  }
+
+  #place(): KeyPlace {
+    const { namespace = DEFAULT_NAMESPACE } = this.#flags;
+    return { store: storeUrl(this.#flags), namespace, key: this.#key };
   }
 
   async #busy(refusal: LockError | null): Promise<number> {
@@ -168,7 +222,7 @@ class Run {
   #ended(ran: Ran | null): number {
     if (ran !== null) {
       return ran.lost
-        ? this.#report.lost(ran.ending)
+        ? this.#report.lost(ran.ending, ran.loss ?? null)
         : this.#report.ended(this.#command[0] as string, ran.ending);
     }
     const { signal, exitCode } = this.#signals.stoppedBy ?? { signal: "a signal", exitCode: EXIT.internal };

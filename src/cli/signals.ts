@@ -1,7 +1,8 @@
-// Signals to this process are meant for the child. Before there is one they end the wait; afterwards they are passed on and
-// this process stays, because it must see the child's end and let go of the key.
+// Signals to this process are meant for the child. Before there is one they end the wait; afterwards they
+// are passed on and this process stays, because it must see the child's end and let go of the key.
 // They are listened to until the process exits: a late one must not keep the key from being released.
-// At a terminal the kernel gives those of the keyboard to the whole group: passing them on would deliver them twice.
+// At a terminal the kernel gives those of the keyboard to the whole group: passing them on would deliver
+// them twice.
 
 import { signalExitCode } from "./child.ts";
 

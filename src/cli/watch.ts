@@ -1,10 +1,12 @@
-// `holdfast watch`: what is held and waited for, look after look. At a terminal a screen that is drawn anew; elsewhere a line for each
-// change, so that it can be piped and kept. Reads only. Ends with Ctrl-C, or after --looks.
+// `holdfast watch`: what is held and waited for, look after look. At a terminal a screen that is drawn
+// anew; elsewhere a line for each change, so that it can be piped and kept. Reads only. Ends with Ctrl-C,
+// after --looks, or with its reader.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LockError, type LockInfo, type Locks } from "../index.ts";
 import { openToLook, type StoreFlags } from "./options.ts";
 import { print } from "./output.ts";
+import { StdoutReader } from "./stdout-reader.ts";
 import { Changes } from "./changes.ts";
 import { type Away, type News, newsLine, screen } from "./watch-view.ts";
 import { json } from "./words.ts";
@@ -16,6 +18,7 @@ export interface WatchFlags extends StoreFlags {
 }
 
 const EVERY_MS = 1_000;
+const READER_CHECK_MS = 500;
 /** Of a terminal that does not say how large it is. */
 const [ROWS, COLUMNS] = [24, 80];
 const HOME_AND_CLEAR = "\u001b[H\u001b[J";
@@ -27,12 +30,16 @@ export async function watch(flags: WatchFlags): Promise<number> {
   const ended = new AbortController();
   const end = (): void => ended.abort();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
+  process.stdout.once("error", end);
+  const reader = new StdoutReader();
+  const readerCheck = setInterval(() => reader.hasGone() && end(), READER_CHECK_MS);
   const asScreen = process.stdout.isTTY && flags.json !== true;
   if (asScreen) print(OTHER_SCREEN);
   try {
     await look(locks, flags, new Watching(asScreen, flags.json === true), ended.signal);
     return 0;
   } finally {
+    clearInterval(readerCheck);
     if (asScreen) print(OLD_SCREEN);
     await locks.close();
   }

@@ -1,8 +1,9 @@
 // Ends the child when this process cannot: a small shell that reads our pipe, in a session of its own.
 // 1. The pipe closes because this process was killed: SIGTERM to the child, a short grace, SIGKILL.
-// 2. A deadline passes because this process was stopped past its lease: SIGKILL at once, before the next holder starts.
-// It keeps the lifeline too, for children that close descriptors they do not know. It must never outlive the child's
-// keeper on a normal end: `stop` kills its whole process group.
+// 2. A deadline passes because this process was stopped past its lease: SIGKILL at once, before the next
+// holder starts.
+// It keeps the lifeline too, for children that close descriptors they do not know. It must never outlive
+// the child's keeper on a normal end: `stop` kills its whole process group.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -15,9 +16,25 @@ const SAFE_PATH = "/usr/bin:/bin:/usr/local/bin";
 /** Steps of 10 ms between SIGTERM and SIGKILL. */
 const GRACE_STEPS = 50;
 
-/** Lines on stdin: first the target of `kill`, then deadlines in 1/100 s of /proc/uptime, each replacing the last. */
+/**
+ * Lines on stdin: first whom to end, then deadlines in 1/100 s of /proc/uptime, each replacing the last. Whom
+ * to end is a group with a minus, or at a terminal COMMAND, its session and the mark of what it starts.
+ */
 const SCRIPT = `trap '' HUP INT QUIT TERM
-read -r target || exit 0
+read -r target session mark || exit 0
+send() {
+  signal=$1
+  if [ -z "$mark" ]; then kill -s "$signal" -- "$target" 2>/dev/null; return 0; fi
+  for dir in /proc/[0-9]*; do
+    read -r stat <"$dir/stat" || continue
+    pid=\${dir#/proc/}
+    set -- \${stat##*) }
+    [ "$4" = "$session" ] || continue
+    if [ "$pid" = "$target" ] || grep -qF -e "$mark" "$dir/environ"; then kill -s "$signal" "$pid"; fi
+  done 2>/dev/null
+  return 0
+}
+end() { send KILL; [ -z "$mark" ] || send KILL; }
 uptime() { read -r up rest </proc/uptime && now=\${up%.*}\${up#*.}; }
 alive() { read -r stat 2>/dev/null </proc/\${target#-}/stat && case \${stat##*) } in [ZX]*) false;; esac; }
 nap=
@@ -32,17 +49,17 @@ while read -r end; do
       sleep "$((left / 100)).$((left / 10 % 10))$((left % 10))" & sleeper=$!
       wait "$sleeper" || exit
     fi
-    kill -s KILL -- "$target" 2>/dev/null
+    end
   ) 3>&- &
   nap=$!
 done
-kill -s TERM -- "$target" 2>/dev/null
+send TERM
 step=0
 while [ "$step" -lt ${GRACE_STEPS} ] && alive; do
   sleep 0.01 || break
   step=$((step + 1))
 done
-kill -s KILL -- "$target" 2>/dev/null
+end
 [ -n "$nap" ] && kill -USR1 "$nap" 2>/dev/null
 exit 0
 `;
@@ -58,7 +75,10 @@ export class Watchdog {
     this.#pipe.on("error", () => {});
   }
 
-  /** Started before the child, so that there is never a child without it. `name` is for people who look at `ps`. */
+  /**
+   * Started before the child, so that there is never a child without it. `name` is for people who look at
+   * `ps`.
+   */
   static start(name: string, lifeline: number | null): Watchdog {
     const shell = spawn(SHELL, ["-c", 'eval "$script"', "holdfast-watchdog", name], {
       stdio: ["pipe", "ignore", "ignore", ...(lifeline === null ? [] : [lifeline])],
@@ -75,8 +95,7 @@ export class Watchdog {
     );
   }
 
-  /** `target` is a process id, or that of a group with a minus. */
-  guard(target: number): void {
+  guard(target: string): void {
     this.#pipe.write(`${target}\n`);
   }
 

@@ -1,10 +1,11 @@
-// All grants that this process holds at one store, and the one place where a hold begins and ends: whatever happens to it,
-// the alarms, the line, the handle and the listeners learn of it here, once.
+// All grants that this process holds at one store, and the one place where a hold begins and ends: whatever
+// happens to it, the alarms, the line, the handle and the listeners learn of it here, once.
 
 import { Abandonment } from "./abandonment.ts";
 import type { Caller } from "./call.ts";
 import type { Events } from "./events.ts";
 import { Hold, type HoldKeeper } from "./hold.ts";
+import type { HeldLease } from "./lease.ts";
 import { LossWatch } from "./loss.ts";
 import type { Shape } from "./options.ts";
 import { Renewal } from "./renewal.ts";
@@ -21,6 +22,8 @@ export class Holds implements HoldKeeper {
   readonly #events: Events;
   readonly #loss: LossWatch;
   readonly #byId = new Map<string, Hold>();
+  /** Revoked leases whose owner has not let go yet; each with what abandons its keys. */
+  readonly #revoked = new Map<HeldLease, () => void>();
   readonly #onEnd: (hold: Hold) => void;
   readonly #unlisten: () => void;
 
@@ -91,19 +94,45 @@ export class Holds implements HoldKeeper {
 
   /** Lost, latched; the store is told until it acknowledges (P6). */
   lost(hold: Hold, reason: LossReason, detail?: string): void {
+    // A revoked hold whose window is over ends here as expired.
+    const leftMs = reason === "revoked" ? hold.remaining() : 0;
     if (hold.ended) return;
     const lease = hold.lease;
-    // The holder and all listeners are told before the store: nobody else may get the key while somebody still believes.
+    // The holder and all listeners are told before the store: nobody else may get the key while somebody
+    // still believes.
     if (lease !== null && lease.markLost(reason, detail)) {
       const heldMs = this.#system.monoMs() - lease.grantedAtMs;
       this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
     }
     // Several keys are all held or none: what is left of the others is given back.
-    for (const one of lease?.holds ?? [hold]) {
-      if (one.ended) continue;
-      this.end(one);
-      this.abandonment.add(one.request);
-    }
+    const ended = (lease?.holds ?? [hold]).filter((one) => !one.ended);
+    for (const one of ended) this.end(one);
+    const abandon = (): void => ended.forEach((one) => this.abandonment.add(one.request));
+    if (reason === "revoked" && lease !== null) this.#keepUntilLetGo(lease, abandon, leftMs);
+    else abandon();
+  }
+
+  /**
+   * Who is revoked without force may clean up: the key stays taken until the lease is released or its
+   * window ends. The store cannot renew it any more.
+   */
+  #keepUntilLetGo(lease: HeldLease, abandon: () => void, leftMs: number): void {
+    const cancel = this.#system.after(leftMs, () => this.letGo(lease), "background");
+    this.#revoked.set(lease, () => {
+      cancel();
+      abandon();
+    });
+  }
+
+  /** The owner of a lost lease is done with it. */
+  letGo(lease: HeldLease): void {
+    const abandon = this.#revoked.get(lease);
+    this.#revoked.delete(lease);
+    abandon?.();
+  }
+
+  letGoOfRevoked(): void {
+    for (const lease of [...this.#revoked.keys()]) this.letGo(lease);
   }
 
   all(): Hold[] {

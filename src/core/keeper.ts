@@ -89,7 +89,10 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   async #release(lease: HeldLease): Promise<boolean> {
-    if (lease.sectionMs === 0) return false;
+    if (lease.sectionMs === 0) {
+      this.holds.letGo(lease);
+      return false;
+    }
     lease.markReleased();
     const heldMs = this.system.monoMs() - lease.grantedAtMs;
     const hold = lease.holds[0] as Hold;
@@ -140,6 +143,7 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     for (const line of [...this.#lines.values()]) line.close();
     const leases = new Set(this.holds.all().flatMap((hold) => hold.lease ?? []));
     await Promise.allSettled([...leases].map((lease) => lease.releaseForAll()));
+    this.holds.letGoOfRevoked();
     await this.holds.abandonment.settled(CLOSE_MS);
     this.holds.stop();
     this.deadlines.stop();

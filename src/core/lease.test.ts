@@ -221,3 +221,35 @@ test("renewals of many leases go to the store in few calls", async () => {
   await system.advance(30_000);
   expect(door.count("renew")).toBeLessThanOrEqual(4);
 });
+
+test("a revoked holder keeps the key until it lets go, at most until its window ends (P1)", async () => {
+  const { system, locks, others } = world();
+  const [mine, theirs] = [locks(), others()];
+  const lease = await mine.acquire("k", { ttl: "10s" });
+  await theirs.revoke("k", { reason: "stuck" });
+  await system.advance(100);
+  expect(lease.signal.aborted).toBe(true);
+  await system.advance(5_000);
+  expect(await theirs.tryAcquire("k")).toBeNull();
+  await lease.release();
+  await system.advance(100);
+  const next = await theirs.tryAcquire("k", { ttl: "10s" });
+  expect(next?.fence).toBeGreaterThan(lease.fence);
+
+  await mine.revoke("k", { reason: "stuck again" });
+  await system.advance(9_000);
+  expect(await mine.tryAcquire("k")).toBeNull();
+  await system.advance(2_500);
+  expect(await mine.tryAcquire("k")).not.toBeNull();
+});
+
+test("locks that are closed let go of revoked leases", async () => {
+  const { system, locks, others } = world();
+  const mine = locks();
+  const lease = await mine.acquire("k", { ttl: "10s" });
+  await others().revoke("k", { reason: "stuck" });
+  await system.advance(100);
+  expect(lease.held).toBe(false);
+  await mine.close();
+  expect(await others().tryAcquire("k")).not.toBeNull();
+});

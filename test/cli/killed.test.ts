@@ -2,6 +2,7 @@
 // not before.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LIFELINE_FD } from "../../src/cli/descriptors.ts";
 import { alive, Sandbox, until } from "./fixture.ts";
 import { StallMeter } from "../../src/testing/stall-meter.ts";
 
@@ -75,7 +76,9 @@ describe("kill -9 of the wrapper", () => {
   });
 
   it("keeps the key for a child that has closed our descriptor, until it is ended", async () => {
-    const { gapMs } = await killWhileSecondWaits(`exec 3>&-; trap '' TERM; ${BEATS}`);
+    const { gapMs } = await killWhileSecondWaits(
+      `exec bash -c 'exec ${LIFELINE_FD}>&-; trap "" TERM; ${BEATS}'`,
+    );
     expect(gapMs).toBeGreaterThan(0);
   });
 

@@ -100,15 +100,56 @@ describe("a store that cannot be asked", () => {
   });
 });
 
-describe("an operator", () => {
-  it("who revokes the key ends the child", async () => {
-    const { wrapper, pid } = await started([], "sleep 60");
+describe("an operator who revokes the key", () => {
+  it("makes COMMAND get SIGTERM first, and nobody gets the key before it has ended (P1)", async () => {
+    const { wrapper } = await started(
+      ["--json"],
+      "trap 'echo got TERM; until [ -e end ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.05; done",
+    );
     const locks = createLocks(box.store);
-    expect(await locks.revoke("k", { reason: "a test" })).toBe(true);
-    const { code, stderr } = await wrapper.ended;
-    expect(code).toBe(79);
-    expect(stderr).toMatch(/the lease was lost \(revoked: .+\): COMMAND was killed/);
-    expect(alive(pid)).toBe(false);
-    await locks.close();
+    try {
+      expect(await locks.revoke("k", { reason: "a test" })).toBe(true);
+      await wrapper.says(/got TERM/);
+      expect(await locks.tryAcquire("k")).toBeNull();
+      await box.spawn("touch", ["end"]).ended;
+      const { code, stderr } = await wrapper.ended;
+      expect(code).toBe(79);
+      const told = { outcome: "lost", reason: "revoked", detail: "a test", signal: null, error: null };
+      // The shell of COMMAND may write a line of its own before.
+      expect(JSON.parse(stderr.trim().split("\n").at(-1) as string)).toMatchObject(told);
+      expect(await locks.tryAcquire("k")).not.toBeNull();
+    } finally {
+      await locks.close();
+    }
+  });
+
+  it("makes it get SIGKILL before the window ends, if it goes on", async () => {
+    const { wrapper, pid } = await started(["--ttl", "2s"], "trap '' TERM; while :; do sleep 0.05; done");
+    const locks = createLocks(box.store);
+    try {
+      expect(await locks.revoke("k", { reason: "a test" })).toBe(true);
+      const next = await locks.acquire("k", { wait: "60s" });
+      expect(alive(pid)).toBe(false);
+      await next.release();
+      const { code, stderr } = await wrapper.ended;
+      expect(code).toBe(79);
+      expect(stderr).toMatch(/lost \(revoked: a test\) and the key is free in \S+: COMMAND gets SIGTERM/);
+    } finally {
+      await locks.close();
+    }
+  });
+
+  it("by force makes it get SIGKILL at once", async () => {
+    const { wrapper } = await started(["--json"], "trap 'echo got TERM' TERM; while :; do sleep 0.05; done");
+    const locks = createLocks(box.store);
+    try {
+      expect(await locks.revoke("k", { reason: "a test", force: true })).toBe(true);
+      const { code, stdout, stderr } = await wrapper.ended;
+      expect(code).toBe(79);
+      expect(stdout).not.toContain("got TERM");
+      expect(JSON.parse(stderr)).toMatchObject({ reason: "revoked", signal: "SIGKILL" });
+    } finally {
+      await locks.close();
+    }
   });
 });

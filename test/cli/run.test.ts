@@ -168,7 +168,37 @@ describe("the child", () => {
     const inherited = open((await box.spawn("sh", look.slice(1)).ended).stdout);
     const child = open((await box.run(["run", "k", "--", ...look])).stdout);
     const ours = child.filter((fd) => !/^[012] /.test(fd) && !inherited.includes(fd));
-    expect(ours).toEqual([expect.stringMatching(/^3 -> socket:/)]);
+    expect(ours).toEqual([expect.stringMatching(/^99 -> socket:/)]);
+  });
+});
+
+describe("a run inside of COMMAND", () => {
+  const nested = (...keys: string[]): string[] =>
+    keys.flatMap((key) => [process.execPath, box.main, "run", "-w", "60", key, "--"]);
+
+  it("of the same key would wait for itself, and is refused at once", async () => {
+    const direct = await box.run(["run", "k", "--", ...nested("k"), "touch", "ran"]);
+    expect(direct.code).toBe(75);
+    expect(direct.stderr).toMatch(
+      /^holdfast: k: this run is part of the COMMAND of another one .*own end\n$/,
+    );
+    const json = await box.run([
+      "run",
+      "a",
+      "--",
+      ...nested("b"),
+      ...nested("a").toSpliced(3, 0, "--json"),
+      "true",
+    ]);
+    expect(json.code).toBe(75);
+    expect(JSON.parse(json.stderr)).toMatchObject({ outcome: "busy", error: { code: "ERR_LOCK_DEADLOCK" } });
+    expect(box.leftOver().filter((line) => line.includes("ran"))).toEqual([]);
+  });
+
+  it("of another key runs, and so does one that has outlived the run around it", async () => {
+    const { code, stdout } = await box.run(["run", "k", "--", ...nested("j"), "printenv", "HOLDFAST_HELD"]);
+    expect(code).toBe(0);
+    expect((await box.run(["run", "k", "--", "true"], { HOLDFAST_HELD: stdout.trim() })).code).toBe(0);
   });
 });
 
@@ -202,6 +232,8 @@ describe("afterwards", () => {
       waitedMs: expect.any(Number) as number,
       heldMs: expect.any(Number) as number,
       signal: null,
+      reason: null,
+      detail: null,
       error: null,
       holders: [],
     });

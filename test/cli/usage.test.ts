@@ -1,7 +1,11 @@
 // What people type wrong: one line that says what, exit code 64, nothing locked, nothing run.
 
-import { writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { defaultStoreWarning } from "../../src/cli/default-store.ts";
+import { thisMachine } from "../../src/stores/local/machine.ts";
+import { builtDir } from "../support/built.ts";
 import { Sandbox } from "./fixture.ts";
 
 let box: Sandbox;
@@ -23,9 +27,13 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ["an empty command", ["run", "k", "--", ""], /COMMAND is empty/],
   ["an empty key", ["run", "", ...RUN], /the key is empty/],
   ["a key that is too long", ["run", "k".repeat(4_097), ...RUN], /longer than 4096 bytes/],
-  ["a wait without a unit", ["run", "-w", "30", "k", ...RUN], /'30' is invalid\. A duration needs a unit/],
-  ["a negative wait", ["run", "--wait=-1s", "k", ...RUN], /A duration needs a unit/],
-  ["a ttl without a unit", ["run", "--ttl", "30", "k", ...RUN], /A duration needs a unit/],
+  [
+    "a wait in an unknown unit",
+    ["run", "-w", "5x", "k", ...RUN],
+    /'5x' is invalid\. It is a number of seconds/,
+  ],
+  ["a negative wait", ["run", "--wait=-1", "k", ...RUN], /It is a number of seconds, or a duration/],
+  ["a time without a unit", ["run", "--at-least", "30", "k", ...RUN], /A duration needs a unit/],
   ["a ttl that is too short", ["run", "--ttl", "1ms", "k", ...RUN], /a lease lasts from 50 ms/],
   ["at least nothing", ["run", "--at-least", "0s", "k", ...RUN], /atLeast is 0: it must be longer than 0/],
   ["an option without its value", ["run", "--ttl"], /argument missing/],
@@ -85,6 +93,59 @@ describe("a store that cannot be used", () => {
     expect(stderr).toMatch(/^holdfast: k: the local store could not [^\n]*\n$/);
     expect((await box.run(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
     expect(box.read("ran")).toBe("");
+  });
+});
+
+describe("a store that is not named", () => {
+  const COMMANDS = [["run", "k", ...RUN], ["ls"], ["inspect", "k"], ["watch"], ["doctor"], ["bench"]];
+
+  it("because its URL is empty is an error of every command (P19)", async () => {
+    for (const [command, ...args] of COMMANDS as [string, ...string[]][]) {
+      const { code, stderr } = await box.run([command, "--store", "", ...args]);
+      expect({ command, code }).toEqual({ command, code: 64 });
+      expect(stderr).toMatch(/^holdfast: (k: )?--store is empty\. [^\n]*\n$/);
+    }
+    const revoke = await box.run(["revoke", "k", "--reason", "x", "--yes"], { HOLDFAST_STORE: "" });
+    expect(revoke).toMatchObject({ code: 64, stdout: "" });
+    expect(revoke.stderr).toMatch(/^holdfast: HOLDFAST_STORE is empty\. [^\n]*\n$/);
+    expect(box.read("ran")).toBe("");
+  });
+
+  it("is the local one, and where that is likely to be a mistake a line says so", async () => {
+    // The namespace is wrong, so that nothing is opened: the default store is not the test's own.
+    const args = ["--namespace", "not one", "k", ...RUN];
+    const warning = defaultStoreWarning(thisMachine(), process.geteuid?.() ?? null);
+    const lines = warning === null ? [] : [`holdfast: ${warning}`];
+    const env = { HOLDFAST_STORE: undefined };
+    const { code, stderr } = await box.run(["run", ...args], env);
+    expect(code).toBe(64);
+    expect(stderr.split("\n").slice(0, -2)).toEqual(lines);
+    expect((await box.run(["run", "-q", ...args], env)).stderr).toBe("");
+    expect((await box.run(["run", "--store", "local:", ...args], env)).stderr).not.toContain(
+      "no store is named",
+    );
+  });
+});
+
+describe("a client that is not installed", () => {
+  /** A copy of the package in a place without clients. */
+  const installed = (folder: string): string => {
+    const place = join(box.dir, folder, "node_modules");
+    cpSync(builtDir(), join(place, "holdfast", "dist"), { recursive: true });
+    for (const file of ["package.json", "node_modules/commander"]) {
+      const to = file === "package.json" ? "holdfast/package.json" : "commander";
+      cpSync(join(import.meta.dirname, "..", "..", file), join(place, to), { recursive: true });
+    }
+    return join(place, "holdfast", "dist", "cli", "main.js");
+  };
+  const complaint = async (main: string): Promise<string> =>
+    (await box.spawn(process.execPath, [main, "ls", "--store", "postgres://127.0.0.1:1/x"]).ended).stderr;
+
+  it("is to be installed where the command is: globally, or in the project", async () => {
+    expect(await complaint(installed("lib"))).toMatch(/needs a client: npm i -g pg\n$/);
+    const main = installed("project");
+    writeFileSync(join(box.dir, "project", "package.json"), "{}");
+    expect(await complaint(main)).toMatch(/needs a client: npm i pg\n$/);
   });
 });
 

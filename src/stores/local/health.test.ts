@@ -1,7 +1,8 @@
 // What the local store finds about the place of its directory: the rules, on what kernels and containers really say.
 
 import { describe, expect, it } from "vitest";
-import { environmentFindings, type Machine } from "./health.ts";
+import { environmentFindings } from "./health.ts";
+import type { Machine } from "./machine.ts";
 import { mountOf, readMounts, remoteFileSystem } from "./file-systems.ts";
 
 const HOST = "pid:[4026531836]";

@@ -1,38 +1,15 @@
 // Whether this directory is a safe place for locks, and which processes can use it: what `doctor` prints.
 
-import { existsSync, readlinkSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { showKey } from "../../core/key.ts";
 import type { Finding } from "../../core/store.ts";
 import { checkAppend } from "./append-check.ts";
 import { otherBootsInUse } from "./cleanup.ts";
 import { damagedKeys } from "./inspect.ts";
-import { isLayer, mountOf, readMounts } from "./file-systems.ts";
+import { isLayer, mountOf } from "./file-systems.ts";
 import type { LockDirectory } from "./lock-directory.ts";
+import { isContainer, type Machine, thisMachine } from "./machine.ts";
 import type { Session } from "./session.ts";
-
-/** What the kernel and a container's manager tell of this machine. Tests have machines of their own. */
-export interface Machine {
-  /** /proc/self/mountinfo */
-  readonly mounts: string;
-  /** /proc/self/ns/pid; "" where it cannot be read. */
-  readonly pidNamespace: string;
-  /** A container's manager left its file. An image that was booted as a virtual machine has it too. */
-  readonly isMarked: boolean;
-}
-
-/** The kernel's fixed number for the first pid namespace. */
-const FIRST_PID_NAMESPACE = "pid:[4026531836]";
-const MARKS = ["/.dockerenv", "/run/.containerenv"];
-
-function thisMachine(): Machine {
-  let pidNamespace = "";
-  try {
-    pidNamespace = readlinkSync("/proc/self/ns/pid");
-  } catch {
-    // Hidden from this process, or not Linux.
-  }
-  return { mounts: readMounts(), pidNamespace, isMarked: MARKS.some((path) => existsSync(path)) };
-}
 
 export async function findings(session: Session): Promise<readonly Finding[]> {
   const { directory } = session;
@@ -118,12 +95,9 @@ function privateTmp(path: string, { mounts }: Machine): Finding[] {
   ];
 }
 
-function container(path: string, { mounts, pidNamespace, isMarked }: Machine): Finding[] {
-  const base = mountOf(mounts, "/");
-  const isApart = pidNamespace !== "" && pidNamespace !== FIRST_PID_NAMESPACE;
-  // A container may share the pid namespace of its host. It does not share the root file system.
-  if (!isApart && !(isMarked && base !== null && isLayer(base))) return [];
-  const mount = mountOf(mounts, path);
+function container(path: string, machine: Machine): Finding[] {
+  if (!isContainer(machine)) return [];
+  const mount = mountOf(machine.mounts, path);
   const isAlone = mount !== null && isLayer(mount);
   return [
     {

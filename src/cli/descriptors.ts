@@ -1,0 +1,66 @@
+// Descriptors of COMMAND. It gets those that the caller of holdfast left open, as it would without
+// holdfast: a job server's pipe from make, sockets from systemd, `3>log` of a shell. Node marks them to be
+// closed in children, so they are passed on by number. What holdfast adds has a number that nobody else
+// uses.
+
+import { readdirSync, readlinkSync } from "node:fs";
+
+/** The number of the local store's lifeline in COMMAND. Shells, make and systemd use small numbers. */
+export const LIFELINE_FD = 99;
+/** A shell reads single digits only. */
+const GATE_FDS = [9, 8, 7, 6, 5, 4, 3] as const;
+const FIRST_FD = 3;
+const DIRECTORY = "/proc/self/fd";
+
+let inherited: readonly number[] = [];
+
+/**
+ * Call it before holdfast opens anything. Nothing is found where there is no /proc.
+ *
+ * Node has opened descriptors of its own by then, each the lowest free number at that time. So every number
+ * below Node's first one (an eventpoll) is the caller's. Above it, Node has eventpolls, eventfds, pipes and
+ * /dev/null.
+ */
+export function recordInheritedFds(): void {
+  const open = [...openDescriptors()];
+  const firstOfNode = Math.min(...open.filter(([, link]) => isEventPoll(link)).map(([fd]) => fd));
+  inherited = open.filter(([fd, link]) => fd < firstOfNode || !isKindOfNode(link)).map(([fd]) => fd);
+}
+
+/** Descriptors from 3 that the caller left open. */
+export function inheritedFds(): readonly number[] {
+  return inherited;
+}
+
+function* openDescriptors(): Iterable<readonly [fd: number, link: string]> {
+  let names: readonly string[] = [];
+  try {
+    names = readdirSync(DIRECTORY);
+  } catch {
+    // Not Linux, or /proc is not mounted.
+  }
+  for (const fd of names.map(Number)) {
+    if (fd < FIRST_FD || fd >= LIFELINE_FD) continue;
+    try {
+      yield [fd, readlinkSync(`${DIRECTORY}/${fd}`)];
+    } catch {
+      // The descriptor of the listing itself.
+    }
+  }
+}
+
+function isEventPoll(link: string): boolean {
+  return link === "anon_inode:[eventpoll]";
+}
+
+function isKindOfNode(link: string): boolean {
+  return link.startsWith("anon_inode:") || link.startsWith("pipe:") || link === "/dev/null";
+}
+
+/**
+ * A number that COMMAND does not get from the caller. With all of them taken, the last one is hidden from
+ * it.
+ */
+export function gateFd(): number {
+  return GATE_FDS.find((fd) => !inherited.includes(fd)) ?? (GATE_FDS.at(-1) as number);
+}
