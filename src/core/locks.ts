@@ -62,13 +62,13 @@ export class HoldfastLocks implements Locks {
 
   async acquire(key: Key, options: AcquireOptions = {}): Promise<Lease> {
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish) ?? this.#newActor(null));
+    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish));
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions(options, this.#defaults);
-    const actor = this.#actor(wish) ?? this.#newActor(null);
+    const actor = this.#actor(wish);
     return tracedAcquire(keys, wish, 0, async () => {
       this.#refuse(keys, wish);
       const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
@@ -92,7 +92,7 @@ export class HoldfastLocks implements Locks {
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#newActor(this.#actor(wish))), fn);
+    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#actor(wish)), fn);
   }
 
   async once<T>(
@@ -108,7 +108,7 @@ export class HoldfastLocks implements Locks {
     const wish = readAcquireOptions({ wait: 0, ...rest }, this.#defaults, keepMs);
     let lease: Handle;
     try {
-      lease = await this.#acquire(keys, wish, this.#newActor(this.#actor(wish)));
+      lease = await this.#acquire(keys, wish, this.#actor(wish));
     } catch (error) {
       if (error instanceof LockTimeoutError) return { ran: false };
       throw error;
@@ -231,10 +231,14 @@ export class HoldfastLocks implements Locks {
     }
   }
 
-  /** The scope that a call belongs to, if there is one. */
-  #actor({ within }: Wish): Actor | null {
-    if (within === null) return Actor.current();
-    if (within instanceof HeldLease || within instanceof JoinedLease) return within.actor.live;
+  /**
+   * A call is an actor of its own, nested in the scope in which it was made or in the actor that `within`
+   * names.
+   */
+  #actor({ within }: Wish): Actor {
+    if (within === null) return this.#newActor(Actor.current());
+    if (within instanceof HeldLease || within instanceof JoinedLease)
+      return this.#newActor(within.actor.live);
     throw new InvalidArgumentError("within is not a lease of this package");
   }
 
