@@ -60,6 +60,8 @@ class World {
   readonly #backend: Backend;
   readonly #deps: ClientDeps;
   #clients: SimClient[] = [];
+  /** The names of those that were killed. */
+  readonly #dead: string[] = [];
   #born = 0;
 
   constructor(settings: SimSettings) {
@@ -204,6 +206,7 @@ class World {
     client.process.kill();
     this.#events.push({ type: "crashed", at: this.timeline.now, client: client.name });
     this.#clients = this.#clients.filter((one) => one !== client);
+    this.#dead.push(client.name);
     this.#client("c").start(this.#settings.tasks);
   }
 
@@ -219,6 +222,7 @@ class World {
     this.#events.push({ type: "healed", at: this.timeline.now, what: "" });
     const probe = this.#client("probe");
     for (let i = 0; i < this.#settings.keys; i += 1) void probe.probe([`k${i}`], this.#settings.ttlMs);
+    if (this.#settings.siblings === true) for (const name of this.#dead) void probe.sweep(name);
     // Two generations of the longest lease (an extension is of 2 s), the longest wait, and room for the line to empty.
     await this.timeline.run(this.timeline.now + 15_000 + 2 * this.#settings.ttlMs);
   }

@@ -1,9 +1,19 @@
 // What `holdfast` and `holdfast/core` have in common. Re-exports only.
 
-export type { Key, Lease, Locks, OnceResult, TransactionLease, TransactionLocks } from "./core/api.ts";
+export type {
+  Key,
+  Lease,
+  Locks,
+  MultiLease,
+  MultiTransactionLease,
+  OnceResult,
+  TransactionLease,
+  TransactionLocks,
+} from "./core/api.ts";
 export { type Duration, duration } from "./core/duration.ts";
 export type { Election, Lead, Leader } from "./core/election.ts";
 export {
+  type AnyLockError,
   DeadlockError,
   type DeadlockStep,
   type HolderSummary,
@@ -21,7 +31,7 @@ export {
   UnsafeStoreError,
   UnsupportedError,
 } from "./core/errors.ts";
-export type { EventMap, EventName, LeaseEvent } from "./core/events.ts";
+export type { CallEvent, EventMap, EventName, LeaseEvent } from "./core/events.ts";
 export { ALLOW_NAMES } from "./core/options.ts";
 export type { AcquireOptions, AllowName, ElectOptions, LocksOptions, OnceOptions } from "./core/options.ts";
 export type {
@@ -30,6 +40,7 @@ export type {
   HolderInfo,
   Kind,
   LockInfo,
+  LossReason,
   Mode,
   Store,
   WaiterInfo,

@@ -2,7 +2,7 @@
 // asked for a cheat gets here with one; its result never counts.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Lease, Locks } from "../../src/index.ts";
+import type { MultiLease, Locks } from "../../src/index.ts";
 import { nowMs } from "../journal.ts";
 import type { Cheat } from "../settings.ts";
 import type { ClientLease } from "./beliefs-book.ts";
@@ -72,7 +72,7 @@ function plain(locks: Locks): ClientLocks {
 
 function altered(
   locks: Locks,
-  alter: (lease: Lease) => ClientLease,
+  alter: (lease: MultiLease) => ClientLease,
   more: { maxHold?: number } = {},
 ): ClientLocks {
   return {
@@ -86,7 +86,10 @@ function altered(
 }
 
 /** The same lease with some of its members read in another way. */
-function around(lease: Lease, read: { [Name in keyof ClientLease]?: () => ClientLease[Name] }): ClientLease {
+function around(
+  lease: MultiLease,
+  read: { [Name in keyof ClientLease]?: () => ClientLease[Name] },
+): ClientLease {
   return new Proxy<ClientLease>(lease, {
     get(_, name) {
       const other = read[name as keyof ClientLease];
@@ -119,14 +122,14 @@ function pretend(
 }
 
 /** Tells of a loss when it is too late. */
-function late(lease: Lease): ClientLease {
+function late(lease: MultiLease): ClientLease {
   const told = new AbortController();
   lease.signal.addEventListener("abort", () => setTimeout(() => told.abort(lease.signal.reason), LATE_MS));
   return around(lease, { signal: () => told.signal });
 }
 
 /** Says that it has let go, and keeps the key until a probe has waited for it for too long. */
-function hog(locks: Locks, lease: Lease): Promise<boolean> {
+function hog(locks: Locks, lease: MultiLease): Promise<boolean> {
   void (async () => {
     while (lease.held && !(await starved(locks, lease.key))) await sleep(HOG_LOOK_MS);
     await lease.release();

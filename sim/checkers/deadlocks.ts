@@ -28,7 +28,12 @@ export const deadlocks: Checker = (history) => {
   if (history.context.forgetful) return [];
   const waiting = waitingAsks(history);
   const circles = findCircles(waiting);
-  return [...falseAlarms(waiting, circles), ...tooMany(circles), ...late(history, circles)];
+  return [
+    ...falseAlarms(waiting, circles),
+    ...ownAlarms(history),
+    ...tooMany(circles),
+    ...late(history, circles),
+  ];
 };
 
 function waitingAsks(history: History): Waiting[] {
@@ -73,6 +78,22 @@ function falseAlarms(waiting: readonly Waiting[], circles: readonly Circle[]): V
       promise: "P15",
       at: one.to,
       what: `${one.ask.ask} was refused, but there was no circle`,
+    }));
+}
+
+/** An ask that is nested in nothing but the scope of its client: nobody waits for what that scope holds. */
+function ownAlarms(history: History): Violation[] {
+  const alone = new Set(
+    ofType(history, "ask")
+      .filter((ask) => ask.within === undefined)
+      .map(({ ask }) => ask),
+  );
+  return ofType(history, "refused")
+    .filter(({ ask, code }) => code === "ERR_LOCK_DEADLOCK" && alone.has(ask))
+    .map(({ ask, at }) => ({
+      promise: "P15",
+      at,
+      what: `${ask} was refused, but its actor held no such key`,
     }));
 }
 

@@ -238,8 +238,8 @@ export const mutants: readonly Mutant[] = [
     file: "core/deadlock.ts",
     edits: [
       {
-        find: "if (!watch.task.pending || !watch.sections.some((one) => isOf({ key, fence }, one))) continue;",
-        put: "if (!watch.task.pending || (key === '' && fence === 0n)) continue;",
+        find: "for (const lease of own.get(nameOf(youngest(knot.records))) ?? []) {",
+        put: "for (const lease of [...own.values()].flat()) {",
       },
     ],
     killers: ["deadlocks"],
@@ -251,6 +251,28 @@ export const mutants: readonly Mutant[] = [
       {
         find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
         put: "const all = foreign.length >= 0;",
+      },
+    ],
+    killers: ["deadlocks"],
+  },
+  {
+    name: "siblings in one scope are one actor",
+    file: "core/locks.ts",
+    edits: [
+      {
+        find: "return this.#newActor(Actor.current());",
+        put: "return Actor.current() ?? this.#newActor(null);",
+      },
+    ],
+    killers: ["deadlocks", "exclusion"],
+  },
+  {
+    name: "a call is nested in no scope",
+    file: "core/locks.ts",
+    edits: [
+      {
+        find: "return this.#newActor(within.actor.live);",
+        put: "return this.#newActor(within.actor.live === null ? within.actor : null);",
       },
     ],
     killers: ["deadlocks"],

@@ -51,7 +51,10 @@ export class SimClient {
     this.#random = random;
     const options = readLocksOptions({ handoff: deps.settings.handoffMs }, this.name);
     this.locks = new HoldfastLocks(store, process, options);
+    // What a scope holds belongs to no ask, so that the checkers cannot judge it.
+    const isScope = (key: string): boolean => key === this.#scopeKey;
     this.locks.on("renewed", (event) => {
+      if (isScope(event.key)) return;
       const remainingMs = event.remainingMs / process.rate;
       deps.record({
         type: "renewed",
@@ -62,9 +65,15 @@ export class SimClient {
       });
     });
     this.locks.on("lost", (event) => {
+      if (isScope(event.key)) return;
       const lease = `${event.key}@${event.fence}`;
       deps.record({ type: "lost", at: deps.timeline.now, client: this.name, lease, reason: event.reason });
     });
+  }
+
+  /** The key of the scope that its tasks run in, where they are siblings. */
+  get #scopeKey(): string {
+    return scopeKey(this.name);
   }
 
   get idle(): boolean {
@@ -72,11 +81,28 @@ export class SimClient {
   }
 
   start(tasks: number): void {
-    for (let i = 0; i < tasks; i += 1) {
-      this.#running += 1;
-      void this.#task().finally(() => {
-        this.#running -= 1;
-      });
+    this.#running += 1;
+    const run = (): Promise<unknown> => Promise.all(Array.from({ length: tasks }, () => this.#task()));
+    void (this.#deps.settings.siblings === true ? this.#scope(run) : run()).finally(() => {
+      this.#running -= 1;
+    });
+  }
+
+  /** Runs the tasks as siblings in one scope, which holds a key that no other client asks for. */
+  async #scope(run: () => Promise<unknown>): Promise<void> {
+    await this.#open();
+    const options = { ttl: this.#deps.settings.ttlMs, wait: 0 };
+    let started = false;
+    const start = (): Promise<unknown> => {
+      started = true;
+      return run();
+    };
+    try {
+      await this.locks.using(this.#scopeKey, options, start);
+    } catch (error) {
+      if (!LockError.is(error)) throw error;
+      // A scope that was lost is none, and its tasks go on. One that never began is done without.
+      if (!started) await run();
     }
   }
 
@@ -90,6 +116,15 @@ export class SimClient {
       tries: false,
     });
     if (lease !== null) await this.#letGo(lease);
+  }
+
+  /**
+   * Takes and releases the key of a scope: a store may keep what a dead client left until somebody asks for
+   * it.
+   */
+  async sweep(client: string): Promise<void> {
+    await this.#open();
+    await this.locks.using(scopeKey(client), { wait: Number.POSITIVE_INFINITY }, ignore);
   }
 
   /** What its leases say now. */
@@ -163,6 +198,7 @@ export class SimClient {
       ...(settings.kinds === "semaphore" ? { limit: 3, permits: random.pick([1, 1, 2, 3]) } : {}),
       ...(random.chance(0.1) ? { renew: false } : {}),
       ...(random.chance(0.05) ? { maxHold: settings.ttlMs * 2 } : {}),
+      ...(settings.siblings === true && settings.kinds !== "nested" ? { reentrant: true } : {}),
     };
     return { keys: several ? ["k0", "k1"] : [key], options, tries: random.chance(0.15) };
   }
@@ -296,4 +332,8 @@ function isClosed(error: unknown): boolean {
 
 function ignore(): void {
   // An extension or verification that fails is the lease's own affair.
+}
+
+function scopeKey(client: string): string {
+  return `scope of ${client}`;
 }

@@ -47,3 +47,11 @@ function soon(tell: () => void): () => void {
     wanted = false;
   };
 }
+
+/** Whether an error only reports that this signal has aborted. */
+export function isAbortOf(signal: AbortSignal, error: unknown): boolean {
+  if (!signal.aborted) return false;
+  if (error === signal.reason) return true;
+  const { name, cause } = (error ?? {}) as { readonly name?: unknown; readonly cause?: unknown };
+  return name === "AbortError" || cause === signal.reason;
+}

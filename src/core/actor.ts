@@ -1,9 +1,11 @@
-// Who waits and holds. An actor is the scope of a `using`, `once` or `lead` callback, or what `within` names; a bare `acquire`
-// outside of one is an actor of its own, because it cannot mark the context of its caller: set after the grant the mark never
-// reaches the caller, set before it would mark every unrelated task too.
+// Who waits and holds. Every call is an actor of its own: the callback of `using`, `once` or `lead` runs as
+// that actor, and a plain `acquire` only holds its lease as one. An actor is nested in the scope in which
+// its call was made, or in the actor of the lease that `within` names.
 //
-// Scopes lie inside each other. Whoever waits in one keeps its own leases and those of the scopes around it from being
-// let go, but not those of a scope beside it: siblings of `Promise.all` may wait for each other's keys like strangers.
+// Whoever waits keeps the leases of the actors around it from being released, but not those of an actor
+// beside it. Siblings in one scope, such as tasks of `Promise.all` or requests to a server that was started
+// in it, therefore wait for each other's keys like unrelated callers. Only what a call's own chain of
+// actors holds counts as re-entry, and only asking for that is a deadlock of the call with itself.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { HeldLease } from "./lease.ts";
@@ -36,13 +38,17 @@ export class Actor {
     this.#inHand.delete(lease);
   }
 
-  /** What is certainly held in this scope and in those around it, the innermost first. */
+  /** What is certainly held by this actor and by those around it, the innermost first. */
   sections(): HeldLease[] {
     if (this.#outer === null) return this.#own();
-    return [...new Set([...this.#own(), ...this.#outer.sections()])];
+    const sections = new Set(this.#own());
+    for (let actor: Actor | null = this.#outer; actor !== null; actor = actor.#outer) {
+      for (const section of actor.#own()) sections.add(section);
+    }
+    return [...sections];
   }
 
-  /** The nearest scope that still holds something: one whose leases have all ended is none, and a detached task that outlived it is on its own. */
+  /** The nearest actor that still holds something. A task that outlived its scope is on its own. */
   get live(): Actor | null {
     return this.#own().length > 0 ? this : (this.#outer?.live ?? null);
   }

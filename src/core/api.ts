@@ -11,15 +11,14 @@ export type Key = string | readonly string[];
 
 export type OnceResult<T> = { readonly ran: true; readonly result: T } | { readonly ran: false };
 
-/** A lock that is held, with an honest end. */
-export interface Lease extends AsyncDisposable {
+/** Several keys that are held together. Each has its own fence, so there is no `fence`: use `fenceOf`. */
+export interface MultiLease extends AsyncDisposable {
   /** The first of `keys`. */
   readonly key: string;
   readonly keys: readonly string[];
   readonly label: string;
   readonly mode: Mode;
-  /** The fencing token: larger for every later grant of the key. With several keys it throws: use `fenceOf`. */
-  readonly fence: bigint;
+  /** The fencing token of one of the keys. */
   fenceOf(key: string): bigint;
   /** True only while the lease is certainly valid, read from the clock each time. */
   readonly held: boolean;
@@ -35,7 +34,14 @@ export interface Lease extends AsyncDisposable {
   extend(ttl?: Duration): Promise<void>;
   /** Idempotent; false if it had ended before. */
   release(): Promise<boolean>;
+  /** Plain data. Fences are decimal strings. */
   toJSON(): Record<string, unknown>;
+}
+
+/** A lock that is held, with an honest end. */
+export interface Lease extends MultiLease {
+  /** The fencing token: larger for every later grant of the key. */
+  readonly fence: bigint;
 }
 
 /** A lock of a transaction: it ends with the commit or rollback, so there is nothing to renew, to lose or to release. */
@@ -44,35 +50,66 @@ export type TransactionLease = Pick<
   "key" | "keys" | "label" | "mode" | "fence" | "fenceOf" | "toJSON"
 >;
 
+/** Several keys of a transaction. */
+export type MultiTransactionLease = Omit<TransactionLease, "fence">;
+
 /** The same calls inside the caller's own transaction. */
 export interface TransactionLocks {
-  acquire(key: Key, options?: AcquireOptions): Promise<TransactionLease>;
-  tryAcquire(key: Key, options?: AcquireOptions): Promise<TransactionLease | null>;
+  acquire(key: string, options?: AcquireOptions): Promise<TransactionLease>;
+  acquire(keys: readonly string[], options?: AcquireOptions): Promise<MultiTransactionLease>;
+  tryAcquire(key: string, options?: AcquireOptions): Promise<TransactionLease | null>;
+  tryAcquire(keys: readonly string[], options?: AcquireOptions): Promise<MultiTransactionLease | null>;
   /** Acquires and runs `fn`; the lock stays until the transaction ends. */
-  using<T>(key: Key, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
-  using<T>(key: Key, options: AcquireOptions, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
+  using<T>(key: string, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
+  using<T>(keys: readonly string[], fn: (lease: MultiTransactionLease) => T | Promise<T>): Promise<T>;
+  using<T>(key: string, options: AcquireOptions, fn: (lease: TransactionLease) => T | Promise<T>): Promise<T>;
+  using<T>(
+    keys: readonly string[],
+    options: AcquireOptions,
+    fn: (lease: MultiTransactionLease) => T | Promise<T>,
+  ): Promise<T>;
 }
 
 export interface Locks extends AsyncDisposable {
   /** Waits up to `wait`; several keys are all taken or none. */
-  acquire(key: Key, options?: AcquireOptions): Promise<Lease>;
+  acquire(key: string, options?: AcquireOptions): Promise<Lease>;
+  acquire(keys: readonly string[], options?: AcquireOptions): Promise<MultiLease>;
   /** One attempt; null when busy. */
-  tryAcquire(key: Key, options?: AcquireOptions): Promise<Lease | null>;
+  tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null>;
+  tryAcquire(keys: readonly string[], options?: AcquireOptions): Promise<MultiLease | null>;
   /** Acquire, run, release. */
-  using<T>(key: Key, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
-  using<T>(key: Key, options: AcquireOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
+  using<T>(key: string, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
+  using<T>(keys: readonly string[], fn: (lease: MultiLease) => T | Promise<T>): Promise<T>;
+  using<T>(key: string, options: AcquireOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
+  using<T>(
+    keys: readonly string[],
+    options: AcquireOptions,
+    fn: (lease: MultiLease) => T | Promise<T>,
+  ): Promise<T>;
   /** Runs `fn` on one of many replicas and keeps the key taken for at least `atLeast`. */
-  once<T>(key: Key, options: OnceOptions, fn: (lease: Lease) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(key: string, options: OnceOptions, fn: (lease: Lease) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(
+    keys: readonly string[],
+    options: OnceOptions,
+    fn: (lease: MultiLease) => T | Promise<T>,
+  ): Promise<OnceResult<T>>;
   /** Campaigns until closed and calls `lead` each time this process becomes leader; without `lead` it only observes. */
   elect(name: string, lead?: Lead): Election;
   elect(name: string, options: ElectOptions, lead?: Lead): Election;
   /** Holders and waiters, or null when free. */
   inspect(key: string): Promise<LockInfo | null>;
-  list(options?: { readonly prefix?: string; readonly limit?: number }): AsyncIterable<LockInfo>;
+  list(options?: {
+    readonly prefix?: string | undefined;
+    readonly limit?: number | undefined;
+  }): AsyncIterable<LockInfo>;
   /** Takes the key away from its holder. false when it was free. */
   revoke(
     key: string,
-    options: { readonly fence?: bigint; readonly reason: string; readonly force?: boolean },
+    options: {
+      readonly fence?: bigint | undefined;
+      readonly reason: string;
+      readonly force?: boolean | undefined;
+    },
   ): Promise<boolean>;
   check(): Promise<readonly Finding[]>;
   /** SQL stores: locks that are taken in the caller's transaction and end with it. */

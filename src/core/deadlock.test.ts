@@ -1,6 +1,7 @@
 // Circles of actors in virtual time: found, told, and broken by one victim; and everything that only looks like one.
 
 import { expect, test } from "vitest";
+import { Detector } from "./deadlock.ts";
 import { HoldfastLocks } from "./locks.ts";
 import { readLocksOptions } from "./options.ts";
 import { readNote, type Wait, writeNote } from "./waits.ts";
@@ -247,4 +248,100 @@ test("notes say all there is to a wait, and plain ones are the key itself", () =
   const note = writeNote({ waits: [{ ...plain, keys: long }], said: 0 }) as string;
   expect(Buffer.byteLength(note)).toBeLessThanOrEqual(4_096);
   expect(readNote(note).waits[0]?.keys.length).toBeGreaterThan(3);
+});
+
+/**
+ * n tasks that each hold a key and wait for another: the steps of the detector, and the notes that it
+ * wrote.
+ */
+async function costOf(n: number, wants: (i: number) => string): Promise<{ steps: number; notes: number }> {
+  const world = anyWorld();
+  const mine = world.locks({ ttl: "1h" });
+  const hot = await world.others({ ttl: "1h" }).acquire("hot");
+  const tasks = Promise.allSettled(
+    Array.from({ length: n }, (_none, i) =>
+      mine.using(`own${i}`, async () => {
+        await world.system.yield();
+        await mine.using(wants(i), { wait: WAIT }, () => {});
+      }),
+    ),
+  );
+  await world.system.advance(1_000);
+  const cost = { steps: Detector.of(world.system).steps, notes: world.door.count("note") };
+  await hot.release();
+  await within(world.system, WAIT, tasks);
+  return cost;
+}
+
+const crowds: [string, (n: number) => (i: number) => string][] = [
+  ["for one key", () => () => "hot"],
+  ["in a ring", (n) => (i) => `own${(i + 1) % n}`],
+  ["in pairs", () => (i) => `own${i % 2 === 0 ? i + 1 : i - 1}`],
+];
+test.each(crowds)(
+  "the cost of a look grows with the tasks that wait %s, not with their square",
+  async (_name, wants) => {
+    const [small, large] = [await costOf(50, wants(50)), await costOf(500, wants(500))];
+    expect(small.steps).toBeGreaterThan(0);
+    expect(large.steps / small.steps).toBeLessThan(11);
+    expect(large.notes).toBeLessThanOrEqual(2 * 500);
+  },
+);
+
+test("one lease that thousands of nested calls wait under is noted a bounded number of times", async () => {
+  const cost = async (n: number): Promise<number> => {
+    const world = anyWorld();
+    const mine = world.locks({ ttl: "1h" });
+    const hot = await world.others({ ttl: "1h" }).acquire("hot");
+    const scope = mine.using("scope", () =>
+      Promise.all(
+        Array.from({ length: n }, () => mine.using("hot", { wait: WAIT }, () => world.system.yield())),
+      ),
+    );
+    await world.system.advance(1_000);
+    await hot.release();
+    await within(world.system, WAIT, scope);
+    return world.door.count("note");
+  };
+  expect(await cost(300)).toBeLessThanOrEqual(4);
+});
+
+test("plain acquires of siblings are not linked, and alarm nobody (P15)", async () => {
+  const world = anyWorld();
+  const { system } = world;
+  const mine = world.locks();
+  const alarms: unknown[] = [];
+  mine.on("deadlock", (event) => alarms.push(event));
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void system.after(ms, resolve));
+  const sibling = async (first: string, second: string): Promise<unknown> => {
+    const lease = await mine.acquire(first);
+    await pause(20);
+    const error = await refusal(mine.acquire(second, { wait: 3_000 }));
+    await lease.release();
+    return (error as DeadlockError).code;
+  };
+  const scope = mine.using("outer", () => Promise.all([sibling("a", "b"), sibling("b", "a")]));
+  expect(await within(system, 10_000, scope)).toContain("ERR_LOCK_TIMEOUT");
+  expect(alarms).toEqual([]);
+});
+
+test("a scope waits while a plain acquire nested in it waits (P15)", async () => {
+  const world = anyWorld();
+  for (const [one, two] of [
+    [world.locks(), world.locks()],
+    [world.others(), world.others()],
+  ] as const) {
+    const nested = (locks: HoldfastLocks, label: string, first: string, second: string): Promise<unknown> =>
+      locks
+        .using(first, { label }, async () => {
+          await new Promise<void>((resolve) => void world.system.after(20, resolve));
+          const lease = await locks.acquire(second, { label, wait: WAIT });
+          await lease.release();
+        })
+        .then(() => null)
+        .catch((error: unknown) => error);
+    const outcomes = await all(world, 2_000, [nested(one, "one", "a", "b"), nested(two, "two", "b", "a")]);
+    expect(outcomes.filter((error) => error instanceof DeadlockError)).toHaveLength(1);
+    expect(outcomes).toContain(null);
+  }
 });

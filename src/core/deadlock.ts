@@ -8,16 +8,30 @@
 //    it has read the knot twice with the same fences and waits, and everybody else in it has repeated its note in
 //    between: then all of them were alive and waiting at one moment. A note that a killed or stopped process left, or that
 //    could not be cleared yet, is repeated by nobody.
+//
+// Cost: with n waiting tasks a look inside the process visits each pair of a task and a lease that its
+// chain of scopes holds a few times, and no pair of tasks. For n = 10,000 tasks that each hold a key and
+// wait for the next one in a ring, it takes 14 n = 140,000 steps, 0.2 s of CPU time. `steps` counts them,
+// and a test bounds their growth. The stores are asked about at most MAX_KEYS keys per look (survey.ts).
 
 import { Alarm } from "./alarm.ts";
 import { DeadlockError, type DeadlockStep } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
-import { ownGraph, Places, storeGraph, waitOf, type WaitPlace, wantedKeys, type Watch } from "./survey.ts";
+import {
+  ownGraph,
+  Places,
+  signatureOf,
+  storeGraph,
+  waitOf,
+  type WaitPlace,
+  type Watch,
+  Watches,
+} from "./survey.ts";
 import type { System } from "./system.ts";
 import type { Task } from "./task.ts";
-import { type GraphRecord, type WaitGraph, youngest } from "./wait-graph.ts";
+import { type GraphRecord, type Knot, youngest } from "./wait-graph.ts";
 import { type Wait, writeNote } from "./waits.ts";
 
 /** How often the stores are read while somebody is watched: often while a wait is young, then less. */
@@ -44,10 +58,12 @@ interface Sighting {
 const detectors = new WeakMap<System, Detector>();
 
 export class Detector {
+  /** How many tasks, leases and edges the looks inside the process have visited. */
+  steps = 0;
   readonly #system: System;
   readonly #places = new Places();
   readonly #due: Alarm<Watch>;
-  readonly #watched = new Set<Watch>();
+  readonly #watched = new Watches();
   readonly #noted = new Set<HeldLease>();
   readonly #refusedAtMs = new WeakMap<HeldLease, number>();
   /** The knots of the last reading, by their signature. */
@@ -81,7 +97,7 @@ export class Detector {
     if (this.#places.all.length === 0) this.#due.stop();
   }
 
-  /** A task begins to wait. One whose actor holds nothing cannot be part of any knot. */
+  /** A task begins to wait. One whose chain of actors holds nothing cannot be part of any knot. */
   waits(task: Task, place: DeadlockPlace, afterMs: number): void {
     const sections = task.actor.sections();
     if (sections.length === 0) return;
@@ -97,8 +113,11 @@ export class Detector {
 
   #ended(watch: Watch): void {
     this.#due.delete(watch);
-    if (!this.#watched.delete(watch)) return;
-    void this.#note();
+    const idle = this.#watched.delete(watch);
+    if (idle === null) return;
+    // Leases during which other tasks wait are noted anew with the next look: an old note is repeated by
+    // nobody.
+    for (const lease of idle) if (this.#noted.delete(lease)) void this.#tell(lease, null);
     if (this.#watched.size > 0) return;
     this.#cancelRound?.();
     this.#cancelRound = null;
@@ -121,8 +140,10 @@ export class Detector {
     if (this.#reading) return;
     this.#reading = true;
     try {
-      this.#lookHere();
-      if (this.#watched.size > 0) await this.#lookAbroad();
+      // A refusal changes what is known: look again before any store is asked, but let other work run in
+      // between.
+      if (this.#lookHere()) this.#round(0);
+      else if (this.#watched.size > 0) await this.#lookAbroad();
     } catch {
       // A store could not be asked: what is not known is no deadlock.
       this.#knots.clear();
@@ -133,108 +154,131 @@ export class Detector {
   }
 
   #paceMs(): number {
-    if (this.#knots.size > 0) {
-      const times = Math.min(...[...this.#knots.values()].map((sighting) => sighting.times));
-      return Math.min(LATER_ROUND_MS, CONFIRM_MS * 1.5 ** times);
-    }
-    const newestMs = Math.max(...[...this.#watched].map((watch) => watch.task.sinceMs));
+    let times = Number.POSITIVE_INFINITY;
+    for (const sighting of this.#knots.values()) times = Math.min(times, sighting.times);
+    if (times !== Number.POSITIVE_INFINITY) return Math.min(LATER_ROUND_MS, CONFIRM_MS * 1.5 ** times);
+    let newestMs = Number.NEGATIVE_INFINITY;
+    for (const { task } of this.#watched) newestMs = Math.max(newestMs, task.sinceMs);
     return this.#system.monoMs() - newestMs < YOUNG_MS ? ROUND_MS : LATER_ROUND_MS;
   }
 
-  /** What is known without asking anybody. Every refusal changes it. */
-  #lookHere(): void {
-    for (let refused = true; refused;) {
-      const watches = this.#current();
-      const graph = ownGraph(this.#places, watches);
-      refused = graph.knots().some((knot) => this.#act(graph, knot, watches));
-    }
+  /** What is known without asking anybody. Returns whether a call was refused. */
+  #lookHere(): boolean {
+    const { graph, steps } = ownGraph(this.#places, this.#watched);
+    const own = this.#ownLeases();
+    const refused = graph.breakKnots((knot) => this.#act(knot, own));
+    this.steps += steps + graph.steps;
+    return refused;
   }
 
   async #lookAbroad(): Promise<void> {
     await this.#note();
-    const graph = await storeGraph(this.#places, this.#current());
+    const graph = await storeGraph(this.#places, this.#watched);
     // Waits at another store than the one that holds are noted with what was just seen there.
     await this.#note();
-    const watches = this.#current();
-    const own = watches.flatMap((watch) => watch.sections);
+    const own = this.#ownLeases();
     const knots = new Map<string, Sighting>();
-    for (const knot of graph.knots()) {
-      const sections = own.filter((section) => knot.some((record) => isOf(record, section)));
-      if (sections.length === 0) continue;
-      const signature = signatureOf(knot);
+    const see = (knot: Knot, acts: boolean): boolean => {
+      const leases = knot.records.flatMap((record) => own.get(nameOf(record)) ?? []);
+      if (leases.length === 0) return false;
+      const signature = knotSignature(knot);
       const before = this.#knots.get(signature);
-      const said = before?.said ?? new Map(knot.map((record) => [record.id, record.said]));
-      const foreign = knot.filter((record) => !own.some((section) => isOf(record, section)));
+      const said = before?.said ?? new Map(knot.records.map((record) => [record.id, record.said]));
+      const foreign = knot.records.filter((record) => !own.has(nameOf(record)));
       const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));
-      if (all && this.#act(graph, knot, watches)) continue;
+      if (all && acts && this.#act(knot, own)) return true;
       knots.set(signature, { said, times: (before?.times ?? 0) + 1 });
-      for (const section of sections) this.#said.set(section, (this.#said.get(section) ?? 0) + 1);
-    }
+      for (const lease of new Set(leases)) this.#said.set(lease, (this.#said.get(lease) ?? 0) + 1);
+      return false;
+    };
+    graph.breakKnots(
+      (knot) => see(knot, true),
+      (knot) => see(knot, false),
+    );
     this.#knots = knots;
     if (knots.size > 0) await this.#note();
   }
 
-  /** The tasks that still wait, with what their actors hold now. */
-  #current(): Watch[] {
-    for (const watch of this.#watched) watch.sections = watch.task.actor.sections();
-    return [...this.#watched].filter((watch) => watch.task.pending && watch.sections.length > 0);
+  /** The leases during which tasks wait, by what their records are called. */
+  #ownLeases(): OwnLeases {
+    const own = new Map<string, HeldLease[]>();
+    for (const [lease] of this.#watched.held()) {
+      for (const key of lease.keys) {
+        const name = nameOf({ key, fence: lease.fenceOf(key) });
+        const leases = own.get(name);
+        if (leases === undefined) own.set(name, [lease]);
+        else leases.push(lease);
+      }
+    }
+    return own;
   }
 
   /** Brings all notes up to date; resolves when the stores have been asked. */
   async #note(): Promise<void> {
-    const waits = new Map<HeldLease, Wait[]>();
-    for (const watch of this.#current()) {
-      const keys = wantedKeys(watch);
-      if (keys.length === 0) continue;
-      const { mode, permits, limit } = watch.task.wish;
-      for (const section of watch.sections) {
-        const elsewhere = (section.owner as unknown) !== watch.place;
-        const wait: Wait = { keys, mode, permits, limit, ...(elsewhere ? { seen: watch.seen } : {}) };
-        waits.set(section, [...(waits.get(section) ?? []), wait]);
-      }
-    }
     const told: Promise<void>[] = [];
-    for (const section of new Set([...this.#noted, ...waits.keys()])) {
-      const own = waits.get(section);
-      const said = this.#said.get(section) ?? 0;
-      const note = own === undefined ? null : writeNote({ waits: own, said });
-      if (note === null) this.#noted.delete(section);
-      else this.#noted.add(section);
-      for (const hold of section.holds) told.push(section.owner.note(hold, note));
+    const waiting = new Set<HeldLease>();
+    for (const [lease, watches] of this.#watched.held()) {
+      const waits = new Map<string, Wait>();
+      for (const watch of watches) {
+        if (!watch.task.pending) continue;
+        const { keys, wish } = watch.task;
+        const { mode, permits, limit } = wish;
+        const elsewhere = (lease.owner as unknown) !== watch.place;
+        const wait: Wait = { keys, mode, permits, limit, ...(elsewhere ? { seen: watch.seen } : {}) };
+        waits.set(signatureOf(watch, this.#places), wait);
+      }
+      if (waits.size === 0) continue;
+      const note = writeNote({ waits: [...waits.values()], said: this.#said.get(lease) ?? 0 });
+      if (note === null) continue;
+      waiting.add(lease);
+      told.push(this.#tell(lease, note));
     }
+    for (const lease of this.#noted) {
+      if (waiting.has(lease)) continue;
+      this.#noted.delete(lease);
+      told.push(this.#tell(lease, null));
+    }
+    for (const lease of waiting) this.#noted.add(lease);
     await Promise.all(told);
   }
 
+  async #tell(lease: HeldLease, note: string | null): Promise<void> {
+    await Promise.all(lease.holds.map((hold) => lease.owner.note(hold, note)));
+  }
+
   /** The task to be refused, if it is one of ours. */
-  #victim(graph: WaitGraph, knot: readonly GraphRecord[], watches: readonly Watch[]): Watch | null {
-    const { key, fence } = youngest(knot);
-    for (const watch of watches) {
-      if (!watch.task.pending || !watch.sections.some((one) => isOf({ key, fence }, one))) continue;
-      if (graph.blockers(waitOf(this.#places, watch)).some((record) => knot.includes(record))) return watch;
+  #victim(knot: Knot, own: OwnLeases): Watch | null {
+    for (const lease of own.get(nameOf(youngest(knot.records))) ?? []) {
+      for (const watch of this.#watched.of(lease)) {
+        if (watch.task.pending && knot.blocks(waitOf(this.#places, watch))) return watch;
+      }
     }
     return null;
   }
 
-  #act(graph: WaitGraph, knot: readonly GraphRecord[], watches: readonly Watch[]): boolean {
-    const victim = this.#victim(graph, knot, watches);
+  #act(knot: Knot, own: OwnLeases): boolean {
+    const victim = this.#victim(knot, own);
     if (victim === null) return false;
     const nowMs = this.#system.monoMs();
-    const sections = victim.sections;
+    const { sections } = victim;
     if (sections.some((one) => nowMs - (this.#refusedAtMs.get(one) ?? -LET_GO_MS) < LET_GO_MS)) return false;
     for (const section of sections) this.#refusedAtMs.set(section, nowMs);
-    const error = deadlockError(graph.cycle(youngest(knot), knot), victim.task, nowMs);
+    const error = deadlockError(knot.cycle(youngest(knot.records)), victim.task, nowMs);
     (victim.place as DeadlockPlace).deadlock(victim.task, error);
     victim.task.refuse(error);
     return true;
   }
 }
 
-function isOf({ key, fence }: { readonly key: string; readonly fence: bigint }, section: HeldLease): boolean {
-  return section.keys.includes(key) && section.fenceOf(key) === fence;
+type OwnLeases = ReadonlyMap<string, readonly HeldLease[]>;
+
+/** The same for everybody who reads the record, through whichever connection. */
+function nameOf({ key, fence }: { readonly key: string; readonly fence: bigint }): string {
+  return `${fence}:${key}`;
 }
 
-function signatureOf(knot: readonly GraphRecord[]): string {
-  return knot
+function knotSignature({ records }: Knot): string {
+  return records
     .map(({ id, waits }) => JSON.stringify([id, waits]))
     .sort()
     .join();

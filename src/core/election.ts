@@ -2,7 +2,7 @@
 // number of the term, larger for every later leader. A term is over when the lease is lost, when `lead` returns, or when this
 // process resigns; the next campaign of this process begins only after `lead` has returned, so it never leads twice at once.
 
-import { onAbort } from "./abort.ts";
+import { isAbortOf, onAbort } from "./abort.ts";
 import type { Lease } from "./api.ts";
 import { LockAbortedError, LockError } from "./errors.ts";
 import { showKey } from "./key.ts";
@@ -20,7 +20,7 @@ export interface Election extends AsyncDisposable {
   /** Whoever leads now, anywhere; null when nobody does. */
   leader(): Promise<Leader | null>;
   /** The present leader, then every change, until the election is closed or the signal aborts. */
-  changes(options?: { readonly signal?: AbortSignal }): AsyncIterable<Leader | null>;
+  changes(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<Leader | null>;
   /** Ends the term of this process, if it leads; the campaign goes on. Resolves when `lead` has returned. */
   resign(): Promise<void>;
   /** Ends the term and the campaign. Resolves when `lead` has returned. */
@@ -71,7 +71,7 @@ export class RunningElection implements Election {
     return this.#deps.leader();
   }
 
-  async *changes(options: { readonly signal?: AbortSignal } = {}): AsyncIterable<Leader | null> {
+  async *changes(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncIterable<Leader | null> {
     const { signal } = options;
     const off = signal === undefined ? () => {} : onAbort(signal, () => this.#wake());
     let shown: bigint | null | undefined;
@@ -160,7 +160,7 @@ export class RunningElection implements Election {
       if (this.#over.signal.aborted) return;
       await lease.actor.run(() => this.#lead?.(lease));
     } catch (error) {
-      if (!isEndOf(lease, error)) throw error;
+      if (!isAbortOf(lease.signal, error)) throw error;
     } finally {
       this.#term = null;
       await lease.release().catch(() => false);
@@ -203,13 +203,4 @@ export class RunningElection implements Election {
 function retryable(error: unknown): undefined {
   if (LockError.is(error) && (error.retryable || error.code === "ERR_LOCK_ABORTED")) return undefined;
   throw error;
-}
-
-/** Whether `lead` only said that it was told to stop. */
-function isEndOf(lease: HeldLease, error: unknown): boolean {
-  const { signal } = lease;
-  if (!signal.aborted) return false;
-  if (error === signal.reason) return true;
-  const { name, cause } = (error ?? {}) as { readonly name?: unknown; readonly cause?: unknown };
-  return name === "AbortError" || cause === signal.reason;
 }

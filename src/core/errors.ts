@@ -1,7 +1,31 @@
-// Every way a lock can fail, one class per cause (P17). Imports nothing.
+// Every way a lock can fail, one class per cause (P17). Imports types only.
 // A message says what happened, to which key, after how long, who holds it and what to do. Ids never appear in it.
+//
+// Each class has a brand, a symbol of the global registry on its prototype. `instanceof` and `is` look for
+// the brand, so that they also know errors of another copy of the package, and tell the classes apart.
 
-const BRAND: symbol = Symbol.for("holdfast.LockError");
+import type { LossReason } from "./store.ts";
+
+/** The classes of this copy and their brands. A subclass of a user has none and is compared as usual. */
+const brands = new WeakMap<object, symbol>();
+
+function brand(of: { readonly prototype: LockError }, name: string): void {
+  const symbol = Symbol.for(`holdfast.${name}`);
+  brands.set(of, symbol);
+  Object.defineProperty(of.prototype, symbol, { value: true });
+  // Not the name of the class, which a bundler may shorten.
+  Object.defineProperty(of.prototype, "name", { value: name, writable: true, configurable: true });
+}
+
+function isInstance(of: object, value: unknown): boolean {
+  const symbol = brands.get(of);
+  if (symbol === undefined) return Function.prototype[Symbol.hasInstance].call(of as () => void, value);
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    (value as Readonly<Record<symbol, unknown>>)[symbol] === true
+  );
+}
 
 export type LockErrorCode =
   | "ERR_LOCK_TIMEOUT"
@@ -19,13 +43,13 @@ export type LockErrorCode =
 export interface LockErrorOptions {
   readonly key?: string | undefined;
   readonly cause?: unknown;
-  readonly retryable?: boolean;
+  readonly retryable?: boolean | undefined;
   /**
    * The connection ended before the reply. The call may have been carried out; core repeats idempotent calls.
    */
-  readonly disconnected?: boolean;
+  readonly disconnected?: boolean | undefined;
   /** The call was certainly not carried out and never will be: it was not sent, or the server refused it. */
-  readonly unsent?: boolean;
+  readonly unsent?: boolean | undefined;
 }
 
 /** Errors of calls whose connection ended before the reply. */
@@ -48,7 +72,12 @@ export function isUnsent(error: unknown): boolean {
   return typeof error === "object" && error !== null && unsent.has(error);
 }
 
-/** The parent of all of them. `LockError.is(e)` also knows errors of another copy of the package. */
+/**
+ * The parent of all errors of this package. `LockError.is(e)` narrows to a union that `code` tells apart.
+ *
+ * @example
+ * if (LockError.is(error) && error.code === "ERR_LOCK_TIMEOUT") console.log(error.holders);
+ */
 export class LockError extends Error {
   readonly code: LockErrorCode;
   readonly key: string | undefined;
@@ -57,26 +86,46 @@ export class LockError extends Error {
 
   constructor(code: LockErrorCode, message: string, options: LockErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.name = new.target.name;
     this.code = code;
     this.key = options.key;
     this.retryable = options.retryable ?? false;
-    Object.defineProperty(this, BRAND, { value: true });
     if (options.disconnected === true) disconnected.add(this);
     if (options.unsent === true) markUnsent(this);
   }
 
-  static is(error: unknown): error is LockError {
-    return typeof error === "object" && error !== null && (error as Record<symbol, unknown>)[BRAND] === true;
+  static {
+    brand(this, "LockError");
+  }
+
+  static is(error: unknown): error is AnyLockError {
+    return error instanceof LockError;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+
+  /** Plain data: fences are decimal strings. Without the stack, and without what a callback returned. */
+  toJSON(): Record<string, unknown> {
+    const { name, message } = this;
+    return plain({ ...this, name, message, result: undefined }) as Record<string, unknown>;
   }
 }
 
-/** A holder as errors show it: everything plain. */
+/** The same with fences as decimal strings, as JSON needs them. */
+export function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plain(one)]));
+}
+
+/** A holder as errors and events show it. */
 export interface HolderSummary {
   readonly label: string;
   readonly mode: "exclusive" | "shared";
   readonly permits: number;
-  readonly fence: string;
+  readonly fence: bigint;
   readonly remainingMs: number;
   readonly heldMs: number;
 }
@@ -89,17 +138,26 @@ export interface NodeReason {
 
 /** Busy: not acquired within `wait`. */
 export class LockTimeoutError extends LockError {
+  declare readonly code: "ERR_LOCK_TIMEOUT";
   readonly waitedMs: number;
   readonly holders: readonly HolderSummary[];
   /** Empty unless the store has several nodes. */
   readonly nodes: readonly NodeReason[];
+
+  static {
+    brand(this, "LockTimeoutError");
+  }
+
+  static override is(error: unknown): error is LockTimeoutError {
+    return error instanceof LockTimeoutError;
+  }
 
   constructor(
     message: string,
     options: LockErrorOptions & {
       waitedMs: number;
       holders: readonly HolderSummary[];
-      nodes?: readonly NodeReason[];
+      nodes?: readonly NodeReason[] | undefined;
     },
   ) {
     super("ERR_LOCK_TIMEOUT", message, { retryable: true, ...options });
@@ -111,6 +169,16 @@ export class LockTimeoutError extends LockError {
 
 /** The caller's signal, or `close()`, ended the wait. */
 export class LockAbortedError extends LockError {
+  declare readonly code: "ERR_LOCK_ABORTED";
+
+  static {
+    brand(this, "LockAbortedError");
+  }
+
+  static override is(error: unknown): error is LockAbortedError {
+    return error instanceof LockAbortedError;
+  }
+
   constructor(message: string, options: LockErrorOptions = {}) {
     super("ERR_LOCK_ABORTED", message, options);
   }
@@ -118,16 +186,30 @@ export class LockAbortedError extends LockError {
 
 /** The lease ended before its holder let go. */
 export class LockLostError extends LockError {
-  readonly reason: string;
-  readonly fence: string | undefined;
+  declare readonly code: "ERR_LOCK_LOST";
+  readonly reason: LossReason;
+  /** Of the first key. */
+  readonly fence: bigint | undefined;
   /** More of the reason, such as the words of the operator who revoked it. */
   readonly detail: string | undefined;
   /** What the callback of `using` returned although the lease was lost. */
   result: unknown = undefined;
 
+  static {
+    brand(this, "LockLostError");
+  }
+
+  static override is(error: unknown): error is LockLostError {
+    return error instanceof LockLostError;
+  }
+
   constructor(
     message: string,
-    options: LockErrorOptions & { reason: string; fence?: string; detail?: string | undefined },
+    options: LockErrorOptions & {
+      reason: LossReason;
+      fence?: bigint | undefined;
+      detail?: string | undefined;
+    },
   ) {
     super("ERR_LOCK_LOST", message, options);
     this.reason = options.reason;
@@ -145,7 +227,16 @@ export interface DeadlockStep {
 
 /** Waiting would never end. */
 export class DeadlockError extends LockError {
+  declare readonly code: "ERR_LOCK_DEADLOCK";
   readonly cycle: readonly DeadlockStep[];
+
+  static {
+    brand(this, "DeadlockError");
+  }
+
+  static override is(error: unknown): error is DeadlockError {
+    return error instanceof DeadlockError;
+  }
 
   constructor(message: string, options: LockErrorOptions & { cycle: readonly DeadlockStep[] }) {
     super("ERR_LOCK_DEADLOCK", message, options);
@@ -155,7 +246,16 @@ export class DeadlockError extends LockError {
 
 /** No majority of nodes agreed. */
 export class QuorumError extends LockError {
+  declare readonly code: "ERR_LOCK_QUORUM";
   readonly nodes: readonly NodeReason[];
+
+  static {
+    brand(this, "QuorumError");
+  }
+
+  static override is(error: unknown): error is QuorumError {
+    return error instanceof QuorumError;
+  }
 
   constructor(message: string, options: LockErrorOptions & { nodes: readonly NodeReason[] }) {
     super("ERR_LOCK_QUORUM", message, { retryable: true, ...options });
@@ -180,6 +280,16 @@ function hintOf(message: string): string {
 
 /** The store could not be asked or did not answer in time. */
 export class StoreUnavailableError extends LockError {
+  declare readonly code: "ERR_STORE_UNAVAILABLE";
+
+  static {
+    brand(this, "StoreUnavailableError");
+  }
+
+  static override is(error: unknown): error is StoreUnavailableError {
+    return error instanceof StoreUnavailableError;
+  }
+
   constructor(message: string, options: LockErrorOptions = {}) {
     super("ERR_STORE_UNAVAILABLE", message + hintOf(message), { retryable: true, ...options });
   }
@@ -187,8 +297,17 @@ export class StoreUnavailableError extends LockError {
 
 /** The store can drop locks as it is set up (P19). Says what is misconfigured and how to fix it. */
 export class UnsafeStoreError extends LockError {
+  declare readonly code: "ERR_STORE_UNSAFE";
   readonly setting: string;
   readonly fix: string;
+
+  static {
+    brand(this, "UnsafeStoreError");
+  }
+
+  static override is(error: unknown): error is UnsafeStoreError {
+    return error instanceof UnsafeStoreError;
+  }
 
   constructor(message: string, options: LockErrorOptions & { setting: string; fix: string }) {
     super("ERR_STORE_UNSAFE", `${message}. What to do: ${options.fix}`, options);
@@ -199,8 +318,17 @@ export class UnsafeStoreError extends LockError {
 
 /** A guard has already let through a larger fence. */
 export class StaleFenceError extends LockError {
+  declare readonly code: "ERR_FENCE_STALE";
   readonly fence: bigint;
   readonly seen: bigint;
+
+  static {
+    brand(this, "StaleFenceError");
+  }
+
+  static override is(error: unknown): error is StaleFenceError {
+    return error instanceof StaleFenceError;
+  }
 
   constructor(message: string, options: LockErrorOptions & { fence: bigint; seen: bigint }) {
     super("ERR_FENCE_STALE", message, options);
@@ -211,6 +339,16 @@ export class StaleFenceError extends LockError {
 
 /** A guard finds nothing that it could guard. */
 export class MissingRowError extends LockError {
+  declare readonly code: "ERR_FENCE_MISSING";
+
+  static {
+    brand(this, "MissingRowError");
+  }
+
+  static override is(error: unknown): error is MissingRowError {
+    return error instanceof MissingRowError;
+  }
+
   constructor(message: string, options: LockErrorOptions = {}) {
     super("ERR_FENCE_MISSING", message, options);
   }
@@ -218,6 +356,16 @@ export class MissingRowError extends LockError {
 
 /** This store, or this platform, cannot do that. */
 export class UnsupportedError extends LockError {
+  declare readonly code: "ERR_LOCK_UNSUPPORTED";
+
+  static {
+    brand(this, "UnsupportedError");
+  }
+
+  static override is(error: unknown): error is UnsupportedError {
+    return error instanceof UnsupportedError;
+  }
+
   constructor(message: string, options: LockErrorOptions = {}) {
     super("ERR_LOCK_UNSUPPORTED", message, options);
   }
@@ -225,7 +373,31 @@ export class UnsupportedError extends LockError {
 
 /** The call itself is wrong. Nothing was acquired. */
 export class InvalidArgumentError extends LockError {
+  declare readonly code: "ERR_LOCK_ARGUMENT";
+
+  static {
+    brand(this, "InvalidArgumentError");
+  }
+
+  static override is(error: unknown): error is InvalidArgumentError {
+    return error instanceof InvalidArgumentError;
+  }
+
   constructor(message: string, options: LockErrorOptions = {}) {
     super("ERR_LOCK_ARGUMENT", message, options);
   }
 }
+
+/** Every error of this package, told apart by `code`. */
+export type AnyLockError =
+  | LockTimeoutError
+  | LockAbortedError
+  | LockLostError
+  | DeadlockError
+  | QuorumError
+  | StoreUnavailableError
+  | UnsafeStoreError
+  | StaleFenceError
+  | MissingRowError
+  | UnsupportedError
+  | InvalidArgumentError;

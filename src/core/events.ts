@@ -1,17 +1,36 @@
 // Listeners. A throwing listener cannot hurt a lock, and a lock that nobody listens to pays nothing.
 
-import { type DeadlockStep, InvalidArgumentError } from "./errors.ts";
+import {
+  type DeadlockStep,
+  type HolderSummary,
+  InvalidArgumentError,
+  LockAbortedError,
+  LockError,
+  type LockErrorCode,
+  LockTimeoutError,
+  plain,
+  QuorumError,
+  StoreUnavailableError,
+} from "./errors.ts";
 import type { LossReason, StoreNotice } from "./store.ts";
 import type { System } from "./system.ts";
 import { pointChannels } from "./tracing.ts";
 
-/** Everything plain: fences are decimal strings, ids never appear. */
+/** Events are plain data without ids. In JSON their fences are decimal strings. */
 export interface LeaseEvent {
   readonly key: string;
   readonly keys: readonly string[];
   readonly label: string;
   /** Of the first key. */
-  readonly fence: string;
+  readonly fence: bigint;
+}
+
+/** A call that ended without a lease. */
+export interface CallEvent {
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly label: string;
+  readonly waitedMs: number;
 }
 
 export interface EventMap {
@@ -27,13 +46,17 @@ export interface EventMap {
     readonly force: boolean;
     readonly by: string;
   };
-  /** A task of this process was refused because it was in a circle. */
-  readonly deadlock: {
-    readonly key: string;
-    readonly keys: readonly string[];
-    readonly label: string;
-    readonly waitedMs: number;
-    readonly cycle: readonly DeadlockStep[];
+  /** A call of this process was rejected because it was in a cycle. */
+  readonly deadlock: CallEvent & { readonly cycle: readonly DeadlockStep[] };
+  /** A call rejects with LockTimeoutError. */
+  readonly timeout: CallEvent & { readonly holders: readonly HolderSummary[] };
+  /** A call rejects with LockAbortedError. */
+  readonly aborted: CallEvent;
+  /** A call could not reach the store. Some calls, such as `check`, have no key. */
+  readonly unavailable: Omit<CallEvent, "key" | "keys"> & {
+    readonly key?: string;
+    readonly keys?: readonly string[];
+    readonly error: { readonly code: LockErrorCode; readonly message: string };
   };
   /** A node of the store does not take part: it may have forgotten what it knew. */
   readonly quarantine: StoreNotice;
@@ -50,6 +73,9 @@ const NAMES: readonly EventName[] = [
   "released",
   "revoked",
   "deadlock",
+  "timeout",
+  "aborted",
+  "unavailable",
   "quarantine",
 ];
 
@@ -87,6 +113,7 @@ export class Events {
     const heard = point?.hasSubscribers === true;
     if (listeners === undefined && !heard) return;
     const event = make();
+    Object.defineProperty(event, "toJSON", { value: () => plain(event) });
     // A subscriber that throws is told to the process by node itself, later.
     if (heard) point.publish(event);
     for (const listener of listeners === undefined ? [] : [...listeners]) {
@@ -96,5 +123,20 @@ export class Events {
         this.#system.warn(`a listener of "${name}" threw`, error);
       }
     }
+  }
+
+  /** A call that ended without what it was for, where there is an event for its error. */
+  failed(error: unknown, keys: readonly string[], label: string, waitedMs: number): void {
+    const [key] = keys;
+    if (error instanceof StoreUnavailableError || error instanceof QuorumError) {
+      const { code, message } = error;
+      const named = key === undefined ? {} : { key, keys };
+      return this.emit("unavailable", () => ({ ...named, label, waitedMs, error: { code, message } }));
+    }
+    if (key === undefined || !LockError.is(error)) return;
+    if (error instanceof LockTimeoutError) {
+      return this.emit("timeout", () => ({ key, keys, label, waitedMs, holders: error.holders }));
+    }
+    if (error instanceof LockAbortedError) this.emit("aborted", () => ({ key, keys, label, waitedMs }));
   }
 }

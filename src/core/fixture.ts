@@ -8,7 +8,16 @@ import type { AttemptAnswer, Grant, Guarantees, OpenStore, RenewAnswer, Store } 
 import { memory } from "../stores/memory/index.ts";
 import { VirtualSystem } from "../testing/virtual-system.ts";
 
-export type Method = "attempt" | "renew" | "release" | "abandon" | "subscribe" | "owns" | "inspect" | "close";
+export type Method =
+  | "attempt"
+  | "renew"
+  | "release"
+  | "abandon"
+  | "subscribe"
+  | "owns"
+  | "inspect"
+  | "note"
+  | "close";
 /**
  * What happens to a call: nothing, an error, an error that says that nothing was sent, a refusal for good,
  * no answer at all, or the answer's arrival after some virtual ms.

@@ -4,6 +4,7 @@
 import { onAbort } from "./abort.ts";
 import type { Actor } from "./actor.ts";
 import type { Lease } from "./api.ts";
+import { showCallers } from "./caller-frame.ts";
 import type { Duration } from "./duration.ts";
 import { InvalidArgumentError, type LockLostError } from "./errors.ts";
 import { showKey } from "./key.ts";
@@ -128,3 +129,4 @@ function anyOf(sections: readonly HeldLease[]): AbortSignal {
 }
 
 printedAsJson(JoinedLease);
+showCallers(JoinedLease.prototype, "extend", "verify", "release");

@@ -1,12 +1,13 @@
 // What happens at one open store: lines of waiting tasks, holds, and the handles made of them. `locks.ts` checks what the
 // caller asked for and comes here; nothing here reads an option or a URL.
 
+import { isAbortOf } from "./abort.ts";
 import type { Actor } from "./actor.ts";
 import { Alarm } from "./alarm.ts";
 import { anyAnswer, type Caller, callTimeoutMs } from "./call.ts";
 import { type DeadlockPlace, Detector } from "./deadlock.ts";
 import type { Duration } from "./duration.ts";
-import { type DeadlockError, LockError, type LockLostError, StoreUnavailableError } from "./errors.ts";
+import { type DeadlockError, LockError, LockLostError, StoreUnavailableError } from "./errors.ts";
 import type { Events } from "./events.ts";
 import type { Hold } from "./hold.ts";
 import { Holds } from "./holds.ts";
@@ -288,6 +289,18 @@ export function lostWith(lease: HeldLease | JoinedLease, result: unknown): LockL
   if (lease.held || lease.lost === null) return null;
   lease.lost.result = result;
   return lease.lost;
+}
+
+/**
+ * The error of a lease whose signal has aborted, if that is why a callback threw: it threw the reason of
+ * the signal, an error with that reason as its cause, or an AbortError.
+ */
+export function lossBehind(signal: AbortSignal, error: unknown): LockLostError | null {
+  const lost: unknown = signal.reason;
+  if (!(lost instanceof LockLostError) || !isAbortOf(signal, error)) return null;
+  if (error !== lost)
+    Object.defineProperty(lost, "cause", { value: error, writable: true, configurable: true });
+  return lost;
 }
 
 function releaseTrace(lease: HeldLease): ReleaseTrace {

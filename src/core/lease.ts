@@ -3,8 +3,10 @@
 
 import type { Actor } from "./actor.ts";
 import type { Lease } from "./api.ts";
+import { showCallers } from "./caller-frame.ts";
 import type { Duration } from "./duration.ts";
 import { InvalidArgumentError, type LockError, LockLostError } from "./errors.ts";
+import type { LeaseEvent } from "./events.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { Wish } from "./options.ts";
@@ -193,8 +195,8 @@ export class HeldLease implements Lease {
   }
 
   /** As every event shows it. */
-  toEvent(): { key: string; keys: readonly string[]; label: string; fence: string } {
-    return { key: this.key, keys: this.keys, label: this.label, fence: String(this.#fences[0]) };
+  toEvent(): LeaseEvent {
+    return { key: this.key, keys: this.keys, label: this.label, fence: this.#fences[0] as bigint };
   }
 
   /** Let go by its holder: from now on `held` is false. */
@@ -217,9 +219,10 @@ export class HeldLease implements Lease {
   #lossError(reason: LossReason, why: string, detail?: string): LockLostError {
     return new LockLostError(
       `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
-      { key: this.key, reason, fence: String(this.#fences[0]), detail },
+      { key: this.key, reason, fence: this.#fences[0], detail },
     );
   }
 }
 
 printedAsJson(HeldLease);
+showCallers(HeldLease.prototype, "extend", "verify", "release");

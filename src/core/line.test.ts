@@ -128,7 +128,7 @@ test("a timeout names the holder, how long it holds and how long was waited (P17
   expect(error).toMatchObject({ code: "ERR_LOCK_TIMEOUT", key: "k", retryable: true });
   expect((error as LockTimeoutError).holders[0]).toMatchObject({
     label: "nightly@db1",
-    fence: String(holder.fence),
+    fence: holder.fence,
   });
   expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(500);
   expect(error.message).toMatch(/nightly@db1/);

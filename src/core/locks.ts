@@ -4,12 +4,13 @@ import { onAbort } from "./abort.ts";
 import { Actor } from "./actor.ts";
 import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
 import { anyAnswer, Caller } from "./call.ts";
+import { showCallers } from "./caller-frame.ts";
 import { type Election, type Lead, RunningElection } from "./election.ts";
 import { InvalidArgumentError, LockAbortedError, LockTimeoutError } from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
 import { JoinedLease } from "./joined.ts";
-import { Keeper, lostWith } from "./keeper.ts";
+import { Keeper, lossBehind, lostWith } from "./keeper.ts";
 import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease.ts";
 import { listed, otherFence, readListOptions, readRevokeOptions } from "./looking.ts";
@@ -62,14 +63,14 @@ export class HoldfastLocks implements Locks {
 
   async acquire(key: Key, options: AcquireOptions = {}): Promise<Lease> {
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish) ?? this.#newActor(null));
+    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish));
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions(options, this.#defaults);
-    const actor = this.#actor(wish) ?? this.#newActor(null);
-    return tracedAcquire(keys, wish, 0, async () => {
+    const actor = this.#actor(wish);
+    return this.#asked(keys, wish, 0, async () => {
       this.#refuse(keys, wish);
       const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
       // A store may promise less once its server is known.
@@ -92,7 +93,7 @@ export class HoldfastLocks implements Locks {
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#newActor(this.#actor(wish))), fn);
+    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#actor(wish)), fn);
   }
 
   async once<T>(
@@ -105,10 +106,10 @@ export class HoldfastLocks implements Locks {
     const { atLeast, ...rest } = options ?? {};
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
-    const wish = readAcquireOptions({ wait: 0, ...rest }, this.#defaults, keepMs);
+    const wish = readAcquireOptions({ ...rest, wait: rest.wait ?? 0 }, this.#defaults, keepMs);
     let lease: Handle;
     try {
-      lease = await this.#acquire(keys, wish, this.#newActor(this.#actor(wish)));
+      lease = await this.#acquire(keys, wish, this.#actor(wish));
     } catch (error) {
       if (error instanceof LockTimeoutError) return { ran: false };
       throw error;
@@ -146,7 +147,9 @@ export class HoldfastLocks implements Locks {
     return info === null ? null : forPeople(info);
   }
 
-  async *list(options: { readonly prefix?: string; readonly limit?: number } = {}): AsyncIterable<LockInfo> {
+  async *list(
+    options: { readonly prefix?: string | undefined; readonly limit?: number | undefined } = {},
+  ): AsyncIterable<LockInfo> {
     const wish = readListOptions(options);
     const keeper = await this.#opened();
     yield* listed(keeper.store, this.#caller, wish, LOOK_MS);
@@ -154,7 +157,11 @@ export class HoldfastLocks implements Locks {
 
   async revoke(
     key: string,
-    options: { readonly fence?: bigint; readonly reason: string; readonly force?: boolean },
+    options: {
+      readonly fence?: bigint | undefined;
+      readonly reason: string;
+      readonly force?: boolean | undefined;
+    },
   ): Promise<boolean> {
     checkKey(key);
     const wish = readRevokeOptions(options);
@@ -205,8 +212,7 @@ export class HoldfastLocks implements Locks {
   }
 
   #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
-    return tracedAcquire(keys, wish, wish.waitMs, async () => {
-      const sinceMs = this.#system.monoMs();
+    return this.#asked(keys, wish, wish.waitMs, async (sinceMs) => {
       this.#refuse(keys, wish);
       const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
       // A store may promise less once its server is known.
@@ -219,6 +225,24 @@ export class HoldfastLocks implements Locks {
     });
   }
 
+  /** Traces a call that asks for keys, and tells listeners how it failed. */
+  async #asked<T>(
+    keys: readonly string[],
+    wish: Wish,
+    waitMs: number,
+    ask: (sinceMs: number) => Promise<T>,
+  ): Promise<T> {
+    const sinceMs = this.#system.monoMs();
+    try {
+      return await tracedAcquire(keys, wish, waitMs, () => ask(sinceMs));
+    } catch (error) {
+      // `once` resolves where another replica has the key.
+      const isOutcome = wish.keepMs > 0 && error instanceof LockTimeoutError;
+      if (!isOutcome) this.#events.failed(error, keys, wish.label, this.#system.monoMs() - sinceMs);
+      throw error;
+    }
+  }
+
   /** Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor its error. */
   async #run<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     try {
@@ -226,15 +250,21 @@ export class HoldfastLocks implements Locks {
       const lost = lostWith(lease, result);
       if (lost !== null) throw lost;
       return result;
+    } catch (error) {
+      throw lossBehind(lease.signal, error) ?? error;
     } finally {
       await lease.release().catch(() => false);
     }
   }
 
-  /** The scope that a call belongs to, if there is one. */
-  #actor({ within }: Wish): Actor | null {
-    if (within === null) return Actor.current();
-    if (within instanceof HeldLease || within instanceof JoinedLease) return within.actor.live;
+  /**
+   * A call is an actor of its own, nested in the scope in which it was made or in the actor that `within`
+   * names.
+   */
+  #actor({ within }: Wish): Actor {
+    if (within === null) return this.#newActor(Actor.current());
+    if (within instanceof HeldLease || within instanceof JoinedLease)
+      return this.#newActor(within.actor.live);
     throw new InvalidArgumentError("within is not a lease of this package");
   }
 
@@ -291,7 +321,16 @@ export class HoldfastLocks implements Locks {
     run: (keeper: Keeper, io: Io) => Promise<T>,
     settles: (answer: T) => boolean = anyAnswer,
   ): Promise<T> {
-    const keeper = await this.#opened();
-    return this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
+    const sinceMs = this.#system.monoMs();
+    try {
+      const keeper = await this.#opened();
+      return await this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
+    } catch (error) {
+      const keys = key === undefined ? [] : [key];
+      this.#events.failed(error, keys, this.#defaults.label, this.#system.monoMs() - sinceMs);
+      throw error;
+    }
   }
 }
+
+showCallers(HoldfastLocks.prototype, "acquire", "tryAcquire", "using", "once", "inspect", "revoke", "check");

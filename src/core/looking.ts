@@ -12,7 +12,10 @@ export interface ListWish {
   readonly limit: number;
 }
 
-export function readListOptions(options: { readonly prefix?: string; readonly limit?: number }): ListWish {
+export function readListOptions(options: {
+  readonly prefix?: string | undefined;
+  readonly limit?: number | undefined;
+}): ListWish {
   refuseUnknown("list", options, ["prefix", "limit"]);
   const { prefix = "", limit = Number.POSITIVE_INFINITY } = options;
   if (typeof prefix !== "string") throw new InvalidArgumentError("prefix of list is not a string");
@@ -55,9 +58,9 @@ export async function* listed(
 }
 
 export function readRevokeOptions(options: {
-  readonly fence?: bigint;
+  readonly fence?: bigint | undefined;
   readonly reason: string;
-  readonly force?: boolean;
+  readonly force?: boolean | undefined;
 }): RevokeOptions {
   refuseUnknown("revoke", options, ["fence", "reason", "force"]);
   const { fence, reason, force = false } = options;

@@ -1,6 +1,6 @@
 // Options as the caller gives them, and as the rest of core uses them: checked, complete, in ms. A typo is refused, not ignored.
 
-import type { Lease } from "./api.ts";
+import type { MultiLease } from "./api.ts";
 import { type Duration, toMs } from "./duration.ts";
 import { InvalidArgumentError } from "./errors.ts";
 import type { Mode } from "./store.ts";
@@ -8,27 +8,27 @@ import { defaultGraceMs } from "./window.ts";
 
 export interface AcquireOptions {
   /** Length of the lease, renewed while held. Default "30s". */
-  readonly ttl?: Duration;
+  readonly ttl?: Duration | undefined;
   /** How long to wait; 0 = one attempt, Infinity allowed. Default "10s". */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /** "shared" is a read lock. Default "exclusive". */
-  readonly mode?: Mode;
+  readonly mode?: Mode | undefined;
   /** A semaphore of so many permits. Default 1, a lock. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** How many permits to take. Default 1. */
-  readonly permits?: number;
+  readonly permits?: number | undefined;
   /** Renew automatically at about a third of the ttl. Default true. */
-  readonly renew?: boolean;
+  readonly renew?: boolean | undefined;
   /** Renewal stops after this; the lease then ends. */
-  readonly maxHold?: Duration;
+  readonly maxHold?: Duration | undefined;
   /** The same actor may take it again, counted, with the same fence. Default false: it is refused with DeadlockError. */
-  readonly reentrant?: boolean;
+  readonly reentrant?: boolean | undefined;
   /** A lease whose actor this call belongs to. Implied inside the callback of `using` and `once`. */
-  readonly within?: Lease;
+  readonly within?: MultiLease | undefined;
   /** Cancels the wait. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Who holds it, for people. Default host:pid. */
-  readonly label?: string;
+  readonly label?: string | undefined;
 }
 
 export interface OnceOptions extends AcquireOptions {
@@ -38,29 +38,32 @@ export interface OnceOptions extends AcquireOptions {
 
 export interface ElectOptions {
   /** Length of the lease, renewed while leading: so long after the death of a leader the next one comes. Default "30s". */
-  readonly ttl?: Duration;
+  readonly ttl?: Duration | undefined;
   /** A term lasts no longer than this. */
-  readonly maxHold?: Duration;
+  readonly maxHold?: Duration | undefined;
   /** Closes the election. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Who leads, for people. Default host:pid. */
-  readonly label?: string;
+  readonly label?: string | undefined;
 }
 
 export interface LocksOptions {
-  readonly ttl?: Duration;
-  readonly wait?: Duration;
-  readonly label?: string;
+  readonly ttl?: Duration | undefined;
+  readonly wait?: Duration | undefined;
+  readonly label?: string | undefined;
   /** Prefix of everything written to the store. Default "holdfast". */
-  readonly namespace?: string;
-  /** How much longer the store keeps the key than the holder believes. Default a tenth of the ttl, at least 50 ms. */
-  readonly grace?: Duration;
+  readonly namespace?: string | undefined;
+  /**
+   * How much longer the store keeps the key than the holder believes. Default a tenth of the ttl, at least
+   * 50 ms.
+   */
+  readonly grace?: Duration | undefined;
   /** For how long after the store's grant a lease may pass from task to task of this process. Default "10ms"; 0 = never. */
-  readonly handoff?: Duration;
+  readonly handoff?: Duration | undefined;
   /** Wait that long before looking for a circle of actors that wait for each other. Default "500ms"; false = never. */
-  readonly deadlock?: Duration | false;
+  readonly deadlock?: Duration | false | undefined;
   /** Unsafe settings of a store accepted by name. */
-  readonly allow?: readonly AllowName[];
+  readonly allow?: readonly AllowName[] | undefined;
 }
 
 export type AllowName = "eviction" | "few-nodes" | "fresh-nodes" | "pooler" | "old-etcd";
@@ -109,7 +112,7 @@ export interface Wish extends Shape {
   readonly signal: AbortSignal | null;
   readonly label: string;
   readonly reentrant: boolean;
-  readonly within: Lease | null;
+  readonly within: MultiLease | null;
 }
 
 const LOCKS_OPTIONS = ["ttl", "wait", "label", "namespace", "grace", "handoff", "deadlock", "allow"] as const;

@@ -9,7 +9,7 @@ import {
   StoreUnavailableError,
 } from "./errors.ts";
 import { showKey } from "./key.ts";
-import type { Busy } from "./store.ts";
+import type { Busy, HolderInfo } from "./store.ts";
 
 export function abortedError(keys: readonly string[], signal: AbortSignal): LockAbortedError {
   return new LockAbortedError(`the wait for ${keys.map(showKey).join(", ")} was aborted by its signal`, {
@@ -42,19 +42,19 @@ export function orAborted<T>(
   });
 }
 
+/** So many holders an error lists, and so many its message names: a semaphore may have thousands. */
+const LISTED_HOLDERS = 10;
+const NAMED_HOLDERS = 3;
+
 export function timeoutError(
   keys: readonly string[],
   waitedMs: number,
   { holders = [], nodes = [] }: Pick<Busy, "holders" | "nodes">,
   before: number,
 ): LockTimeoutError {
-  const who = holders.map(
-    (holder) =>
-      `${holder.label}${holder.kept ? " (kept closed)" : ""} for ${Math.round(holder.heldMs)} ms with fence ${holder.fence}, ${Math.round(holder.remainingMs)} ms left`,
-  );
   const names = keys.map(showKey).join(", ");
   const by =
-    who.length > 0 ? `held by ${who.join("; ")}` : before > 1 ? "others are before it in line" : "it is busy";
+    holders.length > 0 ? heldBy(holders) : before > 1 ? "others are before it in line" : "it is busy";
   const each =
     nodes.length === 0 ? "" : ` (${nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ")})`;
   return new LockTimeoutError(
@@ -63,14 +63,25 @@ export function timeoutError(
       key: keys[0],
       waitedMs,
       nodes,
-      holders: holders.map(({ label, mode, permits, fence, remainingMs, heldMs }) => ({
-        label,
-        mode,
-        permits,
-        fence: String(fence),
-        remainingMs,
-        heldMs,
-      })),
+      holders: holders
+        .slice(0, LISTED_HOLDERS)
+        .map(({ label, mode, permits, fence, remainingMs, heldMs }) => ({
+          label,
+          mode,
+          permits,
+          fence,
+          remainingMs,
+          heldMs,
+        })),
     },
   );
+}
+
+function heldBy(holders: readonly HolderInfo[]): string {
+  const named = holders.slice(0, NAMED_HOLDERS).map(({ label, kept, heldMs, fence, remainingMs }) => {
+    const who = `${label}${kept ? " (kept closed)" : ""}`;
+    return `${who} for ${Math.round(heldMs)} ms with fence ${fence}, ${Math.round(remainingMs)} ms left`;
+  });
+  const more = holders.length - named.length;
+  return `held by ${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

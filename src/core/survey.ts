@@ -21,14 +21,59 @@ export interface WaitPlace {
   held(): readonly Hold[];
 }
 
-/** A task that waits while its actor holds something. */
+/** A task that waits while its actor, or a scope around it, holds something. */
 export interface Watch {
   readonly task: Task;
   readonly place: WaitPlace;
-  /** What it holds meanwhile. */
-  sections: readonly HeldLease[];
+  /**
+   * What is held meanwhile. Calls nested in a scope are new actors, so this never grows while the task
+   * waits.
+   */
+  readonly sections: readonly HeldLease[];
   /** The fences of those who hold what it wants, as last seen. */
   seen: readonly bigint[];
+}
+
+/** The tasks that wait, by the leases that are held meanwhile. */
+export class Watches {
+  readonly #all = new Set<Watch>();
+  readonly #byLease = new Map<HeldLease, Set<Watch>>();
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  [Symbol.iterator](): IterableIterator<Watch> {
+    return this.#all.values();
+  }
+
+  add(watch: Watch): void {
+    this.#all.add(watch);
+    for (const lease of watch.sections) {
+      const waiting = this.#byLease.get(lease);
+      if (waiting === undefined) this.#byLease.set(lease, new Set([watch]));
+      else waiting.add(watch);
+    }
+  }
+
+  /** Returns the leases during which no task waits any more, or null if the task was not watched. */
+  delete(watch: Watch): HeldLease[] | null {
+    if (!this.#all.delete(watch)) return null;
+    return watch.sections.filter((lease) => {
+      const waiting = this.#byLease.get(lease);
+      waiting?.delete(watch);
+      return waiting?.size === 0 && this.#byLease.delete(lease);
+    });
+  }
+
+  /** The leases that are certainly held, each with the tasks that wait meanwhile. */
+  *held(): Generator<readonly [HeldLease, ReadonlySet<Watch>]> {
+    for (const entry of this.#byLease) if (entry[0].sectionMs > 0) yield entry;
+  }
+
+  of(lease: HeldLease): ReadonlySet<Watch> {
+    return this.#byLease.get(lease) ?? new Set();
+  }
 }
 
 /** Numbers for the stores of this process: keys of different stores have nothing to do with each other. */
@@ -58,60 +103,84 @@ export class Places {
   }
 }
 
-/** The keys that a task really waits for: a lock that a sibling of the same scope holds will be let go of by the sibling. */
-export function wantedKeys({ task, place, sections }: Watch): readonly string[] {
-  if (task.wish.limit > 1) return task.keys;
-  const own = sections.filter((section) => (section.owner as unknown) === place);
-  return task.keys.filter((key) => !own.some((section) => section.keys.includes(key)));
+export function waitOf(places: Places, { task, place }: Watch): GraphWait {
+  const { mode, permits, limit } = task.wish;
+  return { mode, permits, limit, on: task.keys.map((key) => places.idOf(place, key)) };
 }
 
-export function waitOf(places: Places, watch: Watch): GraphWait {
-  const { mode, permits, limit } = watch.task.wish;
-  return { mode, permits, limit, on: wantedKeys(watch).map((key) => places.idOf(watch.place, key)) };
+/** Tasks with the same signature wait for the same, so that one of them stands for all. */
+export function signatureOf({ task, place }: Watch, places: Places): string {
+  const { mode, permits, limit } = task.wish;
+  return JSON.stringify([places.idOf(place, ""), mode, permits, limit, ...task.keys]);
 }
 
 /** What this process knows: exact, but only of itself. */
-export function ownGraph(places: Places, watches: readonly Watch[]): WaitGraph {
-  const keys = new Map<string, GraphKey>();
-  for (const place of new Set(watches.map((watch) => watch.place))) {
-    const wanted = new Set(watches.filter((one) => one.place === place).flatMap((one) => wantedKeys(one)));
-    const holders = new Map<string, GraphRecord[]>();
-    for (const hold of place.held()) {
-      for (const key of hold.request.keys) {
-        if (!wanted.has(key) || hold.lease === null || hold.lease.sectionMs === 0) continue;
-        const record = ownRecord(places, watches, hold.lease, key, places.idOf(place, key));
-        holders.set(key, [...(holders.get(key) ?? []), record]);
+export function ownGraph(
+  places: Places,
+  watches: Watches,
+): { readonly graph: WaitGraph; readonly steps: number } {
+  const keys = new Map<string, { readonly holders: GraphRecord[]; readonly writerWaits: boolean }>();
+  const [waitsOf, steps] = ownWaits(places, watches);
+  for (const watch of watches) {
+    for (const id of waitOf(places, watch).on) keys.set(id, { holders: [], writerWaits: false });
+  }
+  for (const place of new Set([...watches].map((watch) => watch.place))) {
+    for (const { lease, request } of place.held()) {
+      if (lease === null || lease.sectionMs === 0) continue;
+      for (const key of request.keys) {
+        const id = places.idOf(place, key);
+        keys.get(id)?.holders.push(ownRecord(lease, key, id, waitsOf.get(lease) ?? []));
       }
     }
-    for (const [key, records] of holders) {
-      keys.set(places.idOf(place, key), { holders: records, writerWaits: false });
-    }
   }
-  return new WaitGraph(keys);
+  return { graph: new WaitGraph(keys), steps };
 }
 
-function ownRecord(
-  places: Places,
-  watches: readonly Watch[],
-  lease: HeldLease,
-  key: string,
-  id: string,
-): GraphRecord {
+/**
+ * What is waited for while each lease is held, without repetition; and how many tasks were looked at for
+ * it.
+ */
+function ownWaits(places: Places, watches: Watches): [Map<HeldLease, GraphWait[]>, number] {
+  const waits = new Map<string, GraphWait>();
+  const signatures = new Map<Watch, string>();
+  for (const watch of watches) {
+    if (!watch.task.pending) continue;
+    const signature = signatureOf(watch, places);
+    signatures.set(watch, signature);
+    if (!waits.has(signature)) waits.set(signature, waitOf(places, watch));
+  }
+  let steps = watches.size;
+  const waitsOf = new Map<HeldLease, GraphWait[]>();
+  for (const [lease, waiting] of watches.held()) {
+    steps += waiting.size;
+    const own = new Set<string>();
+    for (const watch of waiting) {
+      const signature = signatures.get(watch);
+      if (signature !== undefined) own.add(signature);
+    }
+    waitsOf.set(
+      lease,
+      [...own].map((signature) => waits.get(signature) as GraphWait),
+    );
+  }
+  return [waitsOf, steps];
+}
+
+function ownRecord(lease: HeldLease, key: string, id: string, waits: readonly GraphWait[]): GraphRecord {
   const fence = lease.fenceOf(key);
   const { label, mode, wish } = lease;
-  const waits = watches.filter((one) => one.sections.includes(lease)).map((one) => waitOf(places, one));
   return { id: `${id}:${fence}`, key, label, fence, mode, permits: wish.permits, waits, said: 0 };
 }
 
 /** What the stores say, from the keys that are wanted here as far as the notes lead. Rejects when a store cannot be asked. */
-export async function storeGraph(places: Places, watches: readonly Watch[]): Promise<WaitGraph> {
+export async function storeGraph(places: Places, watches: Watches): Promise<WaitGraph> {
   const looked = new Map<string, LockInfo | null>();
   let next = new Map<string, { readonly place: WaitPlace; readonly key: string }>();
   const want = (place: WaitPlace, key: string): void => {
     const id = places.idOf(place, key);
     if (!looked.has(id) && looked.size + next.size < MAX_KEYS) next.set(id, { place, key });
   };
-  for (const watch of watches) for (const key of wantedKeys(watch)) want(watch.place, key);
+  for (const { task, place } of watches) for (const key of task.keys) want(place, key);
   const noted: { readonly place: WaitPlace; readonly info: LockInfo }[] = [];
   while (next.size > 0) {
     const step = [...next];
@@ -177,7 +246,7 @@ function noteOf(holder: HolderInfo): WaitNote {
 }
 
 function fencesOf(places: Places, watch: Watch, looked: ReadonlyMap<string, LockInfo | null>): bigint[] {
-  return wantedKeys(watch).flatMap((key) => {
+  return watch.task.keys.flatMap((key) => {
     const info = looked.get(places.idOf(watch.place, key));
     return info?.holders.map((holder) => holder.fence) ?? [];
   });

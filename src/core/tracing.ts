@@ -18,8 +18,8 @@ export interface ReleaseTrace {
   readonly key: string;
   readonly keys: readonly string[];
   readonly label: string;
-  /** Decimal. */
-  readonly fence: string;
+  /** Of the first key. */
+  readonly fence: bigint;
 }
 
 export interface RenewTrace {

@@ -1,9 +1,18 @@
 // Who waits for whom, and whether anything could ever change. Pure: no clock, no store.
 //
-// 1. A record is one holder of one key. It waits for what its note says; one without a note may be let go of at any time.
-// 2. Everybody who waits is taken to be stuck. Whoever could go on if all that are not stuck let go is not; repeated until
-//    nothing changes. An exclusive wait is stuck behind one stuck holder, one for permits only when too few can come back.
-// 3. Of those who are stuck some wait for each other in circles: the knots. Whoever merely stands behind a knot is none of it.
+// 1. A record is one holder of one key. Its waits are the waits of the calls that keep it from being
+//    released. A record without waits may be released at any time.
+// 2. Every record with waits starts as stuck. A wait that could be granted if all records that are not
+//    stuck were released is not blocked, and a record without a blocked wait is not stuck. Each record that
+//    turns out not to be stuck lowers the counts of its key, which may unblock the waits on that key, and
+//    so on.
+// 3. Stuck records that wait for each other in circles form a knot. A record that only waits for a knot is
+//    not part of it. Knots are the strongly connected components of the graph (Tarjan's algorithm).
+//
+// Cost: a wait leads to a key, and a key to its holders, so w waits for a key with h holders are w + h
+// edges and not w * h. A graph of n records with one wait each takes at most 12 n steps, and sorts the
+// waits for permits. In a ring of n = 10,000 records these are 120,000 steps, 0.15 s of CPU time. `steps`
+// counts them, and a test bounds them.
 
 import type { Mode } from "./store.ts";
 
@@ -34,128 +43,316 @@ export interface GraphKey {
   readonly writerWaits: boolean;
 }
 
+/** Records that wait for each other in circles. */
+export interface Knot {
+  readonly records: readonly GraphRecord[];
+  /** Whether this wait is for a record of the knot. */
+  blocks(wait: GraphWait): boolean;
+  /** The shortest way from a record of the knot over others back to itself, starting with it. */
+  cycle(start: GraphRecord): GraphRecord[];
+}
+
+/**
+ * Which holders of a key a wait needs to be gone: all of them, the writers, or enough of them for its
+ * permits.
+ */
+type Need = "all" | "writers" | "permits";
+
+/** A record, or the stuck holders of a key that some wait needs to be gone. */
+interface Node {
+  readonly record: GraphRecord | null;
+  readonly next: Node[];
+  /** The position in which the search found it; 0 before. */
+  found: number;
+  /** The earliest node on the path of the search that it leads back to. */
+  low: number;
+  component: Component | null;
+}
+
+/** A strongly connected component. */
+interface Component {
+  readonly nodes: Node[];
+  readonly records: GraphRecord[];
+  /** Whether a knot that was broken is in it, or it leads to one: it may come apart by itself. */
+  isChanging: boolean;
+}
+
+interface StuckRecord {
+  readonly record: GraphRecord;
+  readonly key: KeyState;
+  /** How many of its (wait, key) pairs are blocked. */
+  blocked: number;
+}
+
+/** A stuck record's wait for one key. */
+interface Pending {
+  readonly of: StuckRecord;
+  /** For permits: it is blocked while stuck holders have more than this. */
+  readonly room: number;
+}
+
+class KeyState {
+  readonly holders: readonly GraphRecord[];
+  readonly writerWaits: boolean;
+  /** Of the stuck holders. */
+  count = 0;
+  writers = 0;
+  permits = 0;
+  readonly pending: Readonly<Record<Need, Pending[]>> = { all: [], writers: [], permits: [] };
+  readonly nodes = new Map<"all" | "writers", Node>();
+
+  constructor(key: GraphKey) {
+    this.holders = key.holders;
+    this.writerWaits = key.writerWaits;
+  }
+
+  add(record: GraphRecord, sign: 1 | -1): void {
+    this.count += sign;
+    this.permits += sign * record.permits;
+    if (record.mode === "exclusive") this.writers += sign;
+  }
+
+  needOf(wait: GraphWait): Need {
+    if (wait.limit > 1) return "permits";
+    return wait.mode === "exclusive" || this.writerWaits ? "all" : "writers";
+  }
+
+  isBlocked(wait: GraphWait): boolean {
+    const need = this.needOf(wait);
+    if (need === "permits") return this.permits > wait.limit - wait.permits;
+    return (need === "all" ? this.count : this.writers) > 0;
+  }
+
+  /** Waits that the current counts no longer block. */
+  takeUnblocked(): Pending[] {
+    const { all, writers, permits } = this.pending;
+    const taken: Pending[] = [];
+    if (this.count === 0) for (const one of all.splice(0)) taken.push(one);
+    if (this.writers === 0) for (const one of writers.splice(0)) taken.push(one);
+    for (let last = permits.at(-1); last !== undefined && this.permits <= last.room; last = permits.at(-1)) {
+      taken.push(last);
+      permits.pop();
+    }
+    return taken;
+  }
+}
+
 export class WaitGraph {
-  readonly #keys: ReadonlyMap<string, GraphKey>;
-  readonly #stuck = new Set<GraphRecord>();
-  readonly #next = new Map<GraphRecord, GraphRecord[]>();
+  /** How many records, waits and edges were looked at: the cost of this graph, whatever the machine. */
+  steps = 0;
+  readonly #keys = new Map<string, KeyState>();
+  readonly #stuck = new Map<GraphRecord, StuckRecord>();
+  readonly #nodes = new Map<GraphRecord, Node>();
+  #components: readonly Component[] | null = null;
 
   constructor(keys: ReadonlyMap<string, GraphKey>) {
-    this.#keys = keys;
-    for (const { holders } of keys.values()) {
-      for (const record of holders) if (record.waits.length > 0) this.#stuck.add(record);
-    }
-    for (let freed = true; freed;) {
-      freed = false;
-      for (const record of this.#stuck) {
-        if (record.waits.some((wait) => this.blockers(wait).length > 0)) continue;
-        this.#stuck.delete(record);
-        freed = true;
+    for (const [id, key] of keys) this.#keys.set(id, new KeyState(key));
+    this.#assumeStuck();
+    this.#freeAll();
+  }
+
+  /** The knots, each after the knots that it waits for. */
+  knots(): Knot[] {
+    return this.#search()
+      .filter(isKnot)
+      .map((component) => this.#knot(component));
+  }
+
+  /**
+   * Offers each knot to `isBroken`, which says whether it has broken the knot. A knot that waits for a
+   * broken one is only told to `defer`: permits that come back there may end it too.
+   */
+  breakKnots(isBroken: (knot: Knot) => boolean, defer: (knot: Knot) => void = () => {}): boolean {
+    let broken = false;
+    for (const component of this.#search()) {
+      component.isChanging = this.#leadsToChange(component);
+      if (!isKnot(component)) continue;
+      const knot = this.#knot(component);
+      if (component.isChanging) defer(knot);
+      else if (isBroken(knot)) {
+        component.isChanging = true;
+        broken = true;
       }
     }
-    for (const record of this.#stuck) {
-      const next = new Set(record.waits.flatMap((wait) => this.blockers(wait)));
-      next.delete(record);
-      this.#next.set(record, [...next]);
+    return broken;
+  }
+
+  #assumeStuck(): void {
+    for (const key of this.#keys.values()) {
+      for (const record of key.holders) {
+        this.steps += 1;
+        if (record.waits.length === 0) continue;
+        this.#stuck.set(record, { record, key, blocked: 0 });
+        key.add(record, 1);
+      }
+    }
+    for (const stuck of this.#stuck.values()) {
+      for (const { wait, key } of this.#pairs(stuck.record)) {
+        if (!key.isBlocked(wait)) continue;
+        stuck.blocked += 1;
+        key.pending[key.needOf(wait)].push({ of: stuck, room: wait.limit - wait.permits });
+      }
+    }
+    // The wait that is satisfied first comes last, where it is cheap to take.
+    for (const key of this.#keys.values()) key.pending.permits.sort((a, b) => a.room - b.room);
+  }
+
+  *#pairs(record: GraphRecord): Generator<{ readonly wait: GraphWait; readonly key: KeyState }> {
+    for (const wait of record.waits) {
+      for (const id of wait.on) {
+        this.steps += 1;
+        const key = this.#keys.get(id);
+        if (key !== undefined) yield { wait, key };
+      }
     }
   }
 
-  /** The stuck holders that a wait can never get past; none when it may still be granted. */
-  blockers(wait: GraphWait): GraphRecord[] {
-    return wait.on.flatMap((id) => {
-      const key = this.#keys.get(id);
-      if (key === undefined) return [];
-      const stuck = key.holders.filter((holder) => this.#stuck.has(holder));
-      if (wait.limit > 1) {
-        const permits = stuck.reduce((sum, holder) => sum + holder.permits, 0);
-        return permits > wait.limit - wait.permits ? stuck : [];
-      }
-      if (wait.mode === "exclusive" || key.writerWaits) return stuck;
-      return stuck.filter((holder) => holder.mode === "exclusive");
-    });
-  }
-
-  /** The records that wait for each other in circles, each circle with all that hangs together with it. */
-  knots(): GraphRecord[][] {
-    const before = new Map<GraphRecord, GraphRecord[]>();
-    for (const [record, next] of this.#next) {
-      for (const one of next) before.set(one, [...(before.get(one) ?? []), record]);
-    }
-    const left = new Set(finishOrder(this.#next));
-    const knots: GraphRecord[][] = [];
-    // The last to be finished reaches all that were finished before it: who reaches it too is in its knot.
-    for (const record of [...left].reverse()) {
-      if (!left.has(record)) continue;
-      const knot = reach(record, before, left);
-      for (const one of knot) left.delete(one);
-      if (knot.length > 1) knots.push(knot);
-    }
-    return knots;
-  }
-
-  /** The shortest way from a record of a knot back to itself, starting with it. */
-  cycle(start: GraphRecord, knot: readonly GraphRecord[]): GraphRecord[] {
-    const from = new Map<GraphRecord, GraphRecord>();
-    const line = [start];
-    for (const record of line) {
-      for (const next of this.#next.get(record) ?? []) {
-        if (next === start) return [start, ...wayBack(record, start, from)];
-        if (!knot.includes(next) || from.has(next)) continue;
-        from.set(next, record);
-        line.push(next);
+  #freeAll(): void {
+    const free = [...this.#stuck.values()].filter((stuck) => stuck.blocked === 0);
+    for (const stuck of free) {
+      this.#stuck.delete(stuck.record);
+      stuck.key.add(stuck.record, -1);
+      for (const { of } of stuck.key.takeUnblocked()) {
+        this.steps += 1;
+        of.blocked -= 1;
+        if (of.blocked === 0) free.push(of);
       }
     }
-    return [start];
+  }
+
+  /** The components, each after those that it leads to. */
+  #search(): readonly Component[] {
+    if (this.#components !== null) return this.#components;
+    for (const record of this.#stuck.keys()) this.#nodes.set(record, newNode(record));
+    for (const [record, node] of this.#nodes) {
+      const next = new Set<Node>();
+      for (const { wait, key } of this.#pairs(record))
+        if (key.isBlocked(wait)) next.add(this.#node(key, wait));
+      node.next.push(...next);
+    }
+    this.#components = this.#tarjan();
+    return this.#components;
+  }
+
+  /** The node of the stuck holders that a wait needs to be gone. */
+  #node(key: KeyState, wait: GraphWait): Node {
+    const which = key.needOf(wait) === "writers" ? "writers" : "all";
+    let node = key.nodes.get(which);
+    if (node === undefined) {
+      node = newNode(null);
+      key.nodes.set(which, node);
+      for (const holder of key.holders) {
+        this.steps += 1;
+        const next = this.#nodes.get(holder);
+        if (next !== undefined && (which === "all" || holder.mode === "exclusive")) node.next.push(next);
+      }
+    }
+    return node;
+  }
+
+  /** Tarjan's algorithm without recursion: a component is complete when the search leaves its first node. */
+  #tarjan(): Component[] {
+    const components: Component[] = [];
+    const open: Node[] = [];
+    const path: { readonly node: Node; at: number }[] = [];
+    let found = 0;
+    const enter = (node: Node): void => {
+      found += 1;
+      node.found = found;
+      node.low = found;
+      open.push(node);
+      path.push({ node, at: 0 });
+    };
+    for (const root of this.#nodes.values()) {
+      if (root.found === 0) enter(root);
+      for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+        this.steps += 1;
+        const { node } = top;
+        const next = node.next[top.at];
+        top.at += 1;
+        if (next === undefined) {
+          path.pop();
+          const parent = path.at(-1)?.node;
+          if (parent !== undefined) parent.low = Math.min(parent.low, node.low);
+          if (node.low === node.found) components.push(complete(node, open));
+        } else if (next.found === 0) enter(next);
+        else if (next.component === null) node.low = Math.min(node.low, next.found);
+      }
+    }
+    return components;
+  }
+
+  #leadsToChange({ nodes }: Component): boolean {
+    for (const node of nodes) {
+      for (const next of node.next) {
+        this.steps += 1;
+        if (next.component?.isChanging === true) return true;
+      }
+    }
+    return false;
+  }
+
+  #knot(component: Component): Knot {
+    return {
+      records: component.records,
+      blocks: (wait) =>
+        wait.on.some((id) => {
+          const key = this.#keys.get(id);
+          return key?.isBlocked(wait) === true && this.#node(key, wait).component === component;
+        }),
+      cycle: (start) => this.#cycle(this.#nodes.get(start) as Node, component),
+    };
+  }
+
+  /** Breadth first, so that the way is the shortest. */
+  #cycle(first: Node, component: Component): GraphRecord[] {
+    // The last step leads to a key that the first record holds.
+    const last = new Set(
+      component.nodes.filter(({ record, next }) => record === null && next.includes(first)),
+    );
+    const from = new Map<Node, Node | null>([[first, null]]);
+    for (const [node] of from) {
+      if (node !== first && node.next.some((next) => last.has(next))) return recordsTo(node, from);
+      for (const next of node.next) {
+        this.steps += 1;
+        if (next.component === component && !from.has(next)) from.set(next, node);
+      }
+    }
+    return [first.record as GraphRecord];
   }
 }
 
-function wayBack(
-  end: GraphRecord,
-  start: GraphRecord,
-  from: ReadonlyMap<GraphRecord, GraphRecord>,
-): GraphRecord[] {
+function newNode(record: GraphRecord | null): Node {
+  return { record, next: [], found: 0, low: 0, component: null };
+}
+
+/** Takes the component of its first node from the nodes that the search has open. */
+function complete(first: Node, open: Node[]): Component {
+  const component: Component = { nodes: [], records: [], isChanging: false };
+  for (let node = open.pop(); node !== undefined; node = node === first ? undefined : open.pop()) {
+    node.component = component;
+    component.nodes.push(node);
+    if (node.record !== null) component.records.push(node.record);
+  }
+  return component;
+}
+
+/** A record that waits for permits of its own key is no knot: others can give theirs back. */
+function isKnot({ records }: Component): boolean {
+  return records.length > 1;
+}
+
+function recordsTo(end: Node, from: ReadonlyMap<Node, Node | null>): GraphRecord[] {
   const way: GraphRecord[] = [];
-  for (let record = end; record !== start; record = from.get(record) as GraphRecord) way.unshift(record);
-  return way;
-}
-
-/** All records, each after those that it leads to and that were not on the way to it. */
-function finishOrder(next: ReadonlyMap<GraphRecord, readonly GraphRecord[]>): GraphRecord[] {
-  const seen = new Set<GraphRecord>();
-  const finished: GraphRecord[] = [];
-  for (const root of next.keys()) {
-    if (seen.has(root)) continue;
-    seen.add(root);
-    const stack = [{ record: root, at: 0 }];
-    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
-      const child = next.get(top.record)?.[top.at];
-      top.at += 1;
-      if (child === undefined) {
-        finished.push(top.record);
-        stack.pop();
-      } else if (!seen.has(child)) {
-        seen.add(child);
-        stack.push({ record: child, at: 0 });
-      }
-    }
+  for (let node: Node | null = end; node !== null; node = from.get(node) ?? null) {
+    if (node.record !== null) way.push(node.record);
   }
-  return finished;
+  return way.reverse();
 }
 
-function reach(
-  start: GraphRecord,
-  steps: ReadonlyMap<GraphRecord, readonly GraphRecord[]>,
-  among: ReadonlySet<GraphRecord>,
-): GraphRecord[] {
-  const found = new Set([start]);
-  for (const record of found) {
-    for (const next of steps.get(record) ?? []) if (among.has(next)) found.add(next);
-  }
-  return [...found];
-}
-
-/** Of two records the one that was granted later; all who see a knot agree on it. */
-export function youngest(knot: readonly GraphRecord[]): GraphRecord {
-  return knot.reduce((best, record) => {
+/** Of the records of a knot the one that was granted last; all who see the knot agree on it. */
+export function youngest(records: readonly GraphRecord[]): GraphRecord {
+  return records.reduce((best, record) => {
     if (record.fence !== best.fence) return record.fence > best.fence ? record : best;
     return record.key > best.key ? record : best;
   });

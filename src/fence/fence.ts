@@ -1,11 +1,12 @@
 // What a guard is given: a lease, or its fence as a number. Guards are for exclusive leases (P4): of readers, and of holders of
 // permits, several are right at once, and the largest fence among them says nothing about the others.
 
-import type { Lease } from "../core/api.ts";
+import type { MultiLease } from "../core/api.ts";
 import { InvalidArgumentError, StaleFenceError, UnsupportedError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
 
-export type Fence = Lease | bigint;
+/** A lease of several keys needs the key whose fence is meant. */
+export type Fence = MultiLease | bigint;
 
 /** Fits a signed column of 64 bits. */
 const MAX_FENCE = 2n ** 63n - 1n;
@@ -24,7 +25,12 @@ export function fenceOf(fence: Fence, key?: string): bigint {
       { key: fence.key },
     );
   }
-  return key !== undefined && fence.keys.length > 1 ? fence.fenceOf(key) : fence.fence;
+  if (fence.keys.length === 1) return fence.fenceOf(fence.key);
+  if (key !== undefined) return fence.fenceOf(key);
+  throw new InvalidArgumentError(
+    `the lease is of ${fence.keys.length} keys and each has its own fence: name the key, or use fenceOf(key)`,
+    { key: fence.key },
+  );
 }
 
 export function inRange(fence: bigint): bigint {
@@ -45,8 +51,8 @@ export function staleError(
 }
 
 /** By its shape: two copies of this package have two classes. */
-function isLease(value: unknown): value is Lease {
-  const lease = value as Partial<Lease> | null;
+function isLease(value: unknown): value is MultiLease {
+  const lease = value as Partial<MultiLease> | null;
   return (
     typeof lease === "object" &&
     lease !== null &&

@@ -3,7 +3,15 @@
 
 import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { createLocks, type Lease, LockError, LockLostError, type Locks, type Store } from "../index.ts";
+import {
+  createLocks,
+  type Lease,
+  LockError,
+  LockLostError,
+  type Locks,
+  type MultiLease,
+  type Store,
+} from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
 import { USUAL_WAIT_MS } from "./io.ts";
 import type { Call, ChildSetup, LeaseReport, Operation, Operations, Reply } from "./child-protocol.ts";
@@ -12,7 +20,7 @@ type Handlers = { [O in Operation]: (takes: Operations[O]["takes"]) => Promise<O
 
 const setup = JSON.parse(process.argv[2] ?? "") as ChildSetup;
 const locks = await openLocks();
-const leases = new Map<string, { lease: Lease; lastHeldMs: number }>();
+const leases = new Map<string, { lease: MultiLease; lastHeldMs: number }>();
 const lines = createInterface({ input: process.stdin });
 let closed = false;
 
@@ -26,7 +34,7 @@ async function openLocks(): Promise<Locks> {
 }
 
 /** Looks at `held` in every turn of the event loop. The clock is read first: at that moment or later it was still held. */
-async function watch(entry: { lease: Lease; lastHeldMs: number }): Promise<void> {
+async function watch(entry: { lease: MultiLease; lastHeldMs: number }): Promise<void> {
   for (;;) {
     const nowMs = nodeSystem.monoMs();
     if (!entry.lease.held) return;
@@ -66,7 +74,8 @@ const handlers: Handlers = {
   async acquire({ as, key, options, within }) {
     const outer = within === undefined ? undefined : leases.get(within)?.lease;
     const wish = { ...options, ...(outer === undefined ? {} : { within: outer }) };
-    const entry = { lease: await locks.acquire(key, wish), lastHeldMs: 0 };
+    const keys = typeof key === "string" ? [key] : key;
+    const entry = { lease: await locks.acquire(keys, wish), lastHeldMs: 0 };
     leases.set(as, entry);
     void watch(entry);
     return report(as);

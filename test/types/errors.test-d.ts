@@ -2,6 +2,7 @@
 // run.
 
 import {
+  type AnyLockError,
   DeadlockError,
   type DeadlockStep,
   type HolderSummary,
@@ -11,6 +12,7 @@ import {
   type LockErrorCode,
   LockLostError,
   LockTimeoutError,
+  type LossReason,
   type MissingRowError,
   type NodeReason,
   QuorumError,
@@ -67,7 +69,10 @@ export function narrowing(error: unknown): void {
   // @ts-expect-error: unknown until narrowed
   void error.code;
   if (LockError.is(error)) {
-    expectTypeOf(error).toEqualTypeOf<LockError>();
+    expectTypeOf(error).toEqualTypeOf<AnyLockError>();
+    if (error.code === "ERR_LOCK_TIMEOUT") expectTypeOf(error).toEqualTypeOf<LockTimeoutError>();
+    // @ts-expect-error: only some errors have holders
+    void error.holders;
     expectTypeOf(error.key).toEqualTypeOf<string | undefined>();
     expectTypeOf(error.retryable).toEqualTypeOf<boolean>();
   }
@@ -77,8 +82,8 @@ export function narrowing(error: unknown): void {
     expectTypeOf(error.nodes).toEqualTypeOf<readonly NodeReason[]>();
   }
   if (error instanceof LockLostError) {
-    expectTypeOf(error.reason).toEqualTypeOf<string>();
-    expectTypeOf(error.fence).toEqualTypeOf<string | undefined>();
+    expectTypeOf(error.reason).toEqualTypeOf<LossReason>();
+    expectTypeOf(error.fence).toEqualTypeOf<bigint | undefined>();
     expectTypeOf(error.result).toEqualTypeOf<unknown>();
   }
   if (error instanceof DeadlockError) expectTypeOf(error.cycle).toEqualTypeOf<readonly DeadlockStep[]>();
@@ -88,6 +93,15 @@ export function narrowing(error: unknown): void {
     expectTypeOf(error.fence).toEqualTypeOf<bigint>();
     expectTypeOf(error.seen).toEqualTypeOf<bigint>();
   }
+}
+
+export function brands(error: unknown): void {
+  if (LockTimeoutError.is(error)) expectTypeOf(error).toEqualTypeOf<LockTimeoutError>();
+  if (StaleFenceError.is(error)) expectTypeOf(error).toEqualTypeOf<StaleFenceError>();
+  expectTypeOf<LockTimeoutError["code"]>().toEqualTypeOf<"ERR_LOCK_TIMEOUT">();
+  expectTypeOf<HolderSummary["fence"]>().toEqualTypeOf<bigint>();
+  // Every code belongs to one class of the union.
+  expectTypeOf<AnyLockError["code"]>().toEqualTypeOf<LockErrorCode>();
 }
 
 export function fields(error: LockTimeoutError): void {

@@ -11,9 +11,13 @@ import {
   type EventMap,
   type Finding,
   type Guarantees,
+  type HolderSummary,
   type Lease,
+  type LockErrorCode,
   type LockInfo,
   type Locks,
+  type LossReason,
+  type MultiLease,
   type OnceResult,
   type Store,
   type TransactionLease,
@@ -61,7 +65,20 @@ export function create(): void {
 
 export async function acquire(): Promise<void> {
   expectTypeOf(await locks.acquire("a")).toEqualTypeOf<Lease>();
-  expectTypeOf(await locks.acquire(["a", "b"], { ttl: "30s", wait: Infinity })).toEqualTypeOf<Lease>();
+  const several = await locks.acquire(["a", "b"], { ttl: "30s", wait: Infinity });
+  expectTypeOf(several).toEqualTypeOf<MultiLease>();
+  expectTypeOf(await locks.acquire(["a"])).toEqualTypeOf<MultiLease>();
+  expectTypeOf(await locks.tryAcquire(["a", "b"])).toEqualTypeOf<MultiLease | null>();
+  expectTypeOf(several.fenceOf("a")).toEqualTypeOf<bigint>();
+  // @ts-expect-error: each key has a fence of its own
+  void several.fence;
+  await locks.using(["a", "b"], (each) => expectTypeOf(each).toEqualTypeOf<MultiLease>());
+  await locks.using(["a", "b"], { within: several }, (each) =>
+    expectTypeOf(each).toEqualTypeOf<MultiLease>(),
+  );
+  await locks.once(["a", "b"], { atLeast: "1m" }, (each) => expectTypeOf(each).toEqualTypeOf<MultiLease>());
+  // @ts-expect-error: a callback that needs the one fence does not get it for several keys
+  await locks.using(["a", "b"], (each: Lease) => each.fence);
   expectTypeOf(await locks.tryAcquire("a")).toEqualTypeOf<Lease | null>();
   await using disposed = await locks.acquire("a", { within: lease, signal: lease.signal });
   expectTypeOf(disposed).toEqualTypeOf<Lease>();
@@ -170,7 +187,18 @@ export function leases(): void {
 export function events(): void {
   const off = locks.on("lost", (event) => {
     expectTypeOf(event).toEqualTypeOf<EventMap["lost"]>();
-    expectTypeOf(event.fence).toEqualTypeOf<string>();
+    expectTypeOf(event.fence).toEqualTypeOf<bigint>();
+    expectTypeOf(event.reason).toEqualTypeOf<LossReason>();
+  });
+  locks.on("timeout", (event) => {
+    expectTypeOf(event.holders).toEqualTypeOf<readonly HolderSummary[]>();
+    // @ts-expect-error: a call that timed out has no lease
+    void event.fence;
+  });
+  locks.on("aborted", ({ waitedMs }) => expectTypeOf(waitedMs).toEqualTypeOf<number>());
+  locks.on("unavailable", ({ key, error }) => {
+    expectTypeOf(key).toEqualTypeOf<string | undefined>();
+    expectTypeOf(error.code).toEqualTypeOf<LockErrorCode>();
   });
   expectTypeOf(off).toEqualTypeOf<() => void>();
   // @ts-expect-error: no event is named error
@@ -180,6 +208,23 @@ export function events(): void {
 }
 
 export function options(given: AcquireOptions): void {
+  // An option that is undefined counts as absent, also under exactOptionalPropertyTypes.
+  expectTypeOf<{
+    ttl: undefined;
+    wait: undefined;
+    mode: undefined;
+    limit: undefined;
+    permits: undefined;
+    renew: undefined;
+    maxHold: undefined;
+    reentrant: undefined;
+    within: undefined;
+    signal: undefined;
+    label: undefined;
+  }>().toExtend<AcquireOptions>();
+  void locks.list({ prefix: undefined, limit: undefined });
+  void locks.revoke("a", { reason: "stuck", fence: undefined, force: undefined });
+  createLocks("memory:", { ttl: undefined, deadlock: undefined, allow: undefined });
   // @ts-expect-error: holdfast does not modify options
   given.ttl = "30s";
   expectTypeOf<AcquireOptions>().toHaveProperty("ttl").toEqualTypeOf<Duration | undefined>();

@@ -164,7 +164,7 @@ export class RedisOpenStore implements OpenStore<null> {
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
     this.#refuseClosed(key);
     const [info = null] = await this.#steps.look([key], io);
-    if (LockError.is(info)) throw info;
+    if (info instanceof LockError) throw info;
     return info;
   }
 

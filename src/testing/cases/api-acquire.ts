@@ -95,7 +95,7 @@ export const acquireCases: readonly ApiCase[] = [
       if (error.holders.length > 0) {
         assert.deepEqual(
           error.holders.map((holder) => [holder.label, holder.fence]),
-          [["the holder", String(lease.fence)]],
+          [["the holder", lease.fence]],
         );
         assert.match(error.message, /the holder/);
       }

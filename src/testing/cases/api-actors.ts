@@ -65,8 +65,14 @@ export const actorCases: readonly ApiCase[] = [
     needs: [],
     async run(ctx) {
       const locks = await ctx.locks();
-      const [key, other] = [ctx.key(), ctx.key()];
+      const [key, other, plain] = [ctx.key(), ctx.key(), ctx.key()];
       let [inside, together, most] = [0, 0, 0];
+      const work = async (): Promise<void> => {
+        inside += 1;
+        most = Math.max(most, inside);
+        await sleep(5);
+        inside -= 1;
+      };
       const fences = new Set<bigint>();
       await locks.using(key, async (outer) => {
         const sibling = async (): Promise<void> => {
@@ -75,14 +81,20 @@ export const actorCases: readonly ApiCase[] = [
             together += 1;
             await sleep(20);
           });
-          await locks.using(other, { reentrant: true, wait: LONG_WAIT_MS }, async () => {
-            inside += 1;
-            most = Math.max(most, inside);
-            await sleep(5);
-            inside -= 1;
-          });
+          await locks.using(other, { reentrant: true, wait: LONG_WAIT_MS }, work);
         };
         await Promise.all([sibling(), sibling(), sibling()]);
+        const acquires = async (reentrant: boolean): Promise<void> => {
+          const lease = await locks.acquire(plain, { reentrant, wait: LONG_WAIT_MS });
+          await work();
+          await lease.release();
+        };
+        const first = must(await locks.tryAcquire(plain), "a key that nobody holds");
+        assert.equal(await locks.tryAcquire(plain, { reentrant: true }), null);
+        const waiting = [acquires(false), acquires(true), acquires(true)];
+        await sleep(20);
+        await first.release();
+        await Promise.all(waiting);
         assert.deepEqual([...fences], [outer.fence]);
       });
       assert.deepEqual([together, most], [3, 1]);

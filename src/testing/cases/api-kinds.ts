@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { Kind } from "../../core/store.ts";
-import type { Lease } from "../../index.ts";
+import type { Lease, MultiLease } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
 import { fails, grew, must } from "../checks.ts";
 import { LONG_WAIT_MS, later, sleep } from "../io.ts";
@@ -47,7 +47,7 @@ export const kindCases: readonly ApiCase[] = [
         const permits = 1 + (i % 3);
         const locks = must(all[i % all.length], "the locks");
         const options = { limit: 4, permits, wait: LONG_WAIT_MS };
-        const section = async (lease: Lease): Promise<void> => {
+        const section = async (lease: MultiLease): Promise<void> => {
           lease.assertHeld();
           out += permits;
           most = Math.max(most, out);
@@ -96,7 +96,7 @@ export const kindCases: readonly ApiCase[] = [
       const all = await two.acquire([c, a, b, a], { wait: LONG_WAIT_MS });
       assert.deepEqual(new Set(all.keys), new Set([a, b, c]));
       assert.equal(all.keys.length, 3);
-      assert.throws(() => all.fence);
+      assert.throws(() => (all as Lease).fence);
       grew(inTheWay.fence, all.fenceOf(b));
       for (const key of [a, b, c]) assert.equal(await one.tryAcquire(key), null);
       assert.equal(await all.release(), true);
@@ -115,7 +115,7 @@ export const kindCases: readonly ApiCase[] = [
       const inside = new Set<string>();
       const task = async (i: number): Promise<void> => {
         const wanted = [keys[i % 3], keys[(i + 1 + (i % 2)) % 3]] as string[];
-        const section = async (lease: Lease): Promise<void> => {
+        const section = async (lease: MultiLease): Promise<void> => {
           lease.assertHeld();
           for (const key of wanted) assert.ok(!inside.has(key), `${key} was held twice`);
           for (const key of wanted) inside.add(key);

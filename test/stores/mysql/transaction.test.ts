@@ -6,7 +6,7 @@ import { createPool as createCallbackPool } from "mysql2";
 import { createPool, type Pool, type PoolConnection, type RowDataPacket } from "mysql2/promise";
 import { startMariadb } from "../../../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
-import { createLocks, type Locks } from "../../../src/index.ts";
+import { createLocks, type Locks, type TransactionLease } from "../../../src/index.ts";
 import { io } from "./fixture.ts";
 
 let server: RunningServer;
@@ -107,7 +107,7 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
     await one.query("COMMIT");
     const all = await locks.inTransaction(two).acquire(["c", "a", "b"], { wait: "100s" });
     expect(all.keys).toEqual(["a", "b", "c"]);
-    expect(() => all.fence).toThrow("fenceOf");
+    expect(() => (all as TransactionLease).fence).toThrow("fenceOf");
     expect(all.fenceOf("b") > 0n).toBe(true);
     one.release();
     await ended(two, "ROLLBACK");

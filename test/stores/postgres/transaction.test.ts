@@ -1,7 +1,7 @@
 // Locks in a transaction of the caller's: they end with it, and lock and data are one.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLocks } from "../../../src/index.ts";
+import { createLocks, type TransactionLease } from "../../../src/index.ts";
 import { memory } from "../../../src/stores/memory/index.ts";
 import { PostgresWorld } from "./fixture.ts";
 
@@ -81,7 +81,7 @@ describe.each(["table", "advisory"] as const)("in %s mode", (mode) => {
     await one.query("COMMIT");
     const all = await locks.inTransaction(two).acquire(["c", "a", "b"]);
     expect(all.keys).toEqual(["a", "b", "c"]);
-    expect(() => all.fence).toThrow("fenceOf");
+    expect(() => (all as TransactionLease).fence).toThrow("fenceOf");
     expect(all.fenceOf("b") > 0n).toBe(true);
     await two.query("ROLLBACK");
     one.release();
