@@ -5,6 +5,7 @@ import { Abandonment } from "./abandonment.ts";
 import type { Caller } from "./call.ts";
 import type { Events } from "./events.ts";
 import { Hold, type HoldKeeper } from "./hold.ts";
+import type { HeldLease } from "./lease.ts";
 import { LossWatch } from "./loss.ts";
 import type { Shape } from "./options.ts";
 import { Renewal } from "./renewal.ts";
@@ -104,6 +105,19 @@ export class Holds implements HoldKeeper {
       this.end(one);
       this.abandonment.add(one.request);
     }
+  }
+
+  /**
+   * Marks a lease as lost because its locks are being closed. Its holds end when the caller releases them.
+   */
+  loseToClose(lease: HeldLease): void {
+    if (!lease.markLost("closed", undefined)) return;
+    const heldMs = this.#system.monoMs() - lease.grantedAtMs;
+    this.#events.emit("lost", () => ({ ...lease.toEvent(), reason: "closed", heldMs }));
+  }
+
+  get size(): number {
+    return this.#byId.size;
   }
 
   all(): Hold[] {

@@ -93,6 +93,21 @@ function randomId(): string {
   return pool.toString("hex", drawn - 16, drawn);
 }
 
+const exitListeners = new Set<() => void>();
+const callExitListeners = (): void => {
+  for (const listener of [...exitListeners]) listener();
+};
+
+/** One listener of the process, however many there are here. */
+function beforeExit(listener: () => void): () => void {
+  if (exitListeners.size === 0) process.on("beforeExit", callExitListeners);
+  exitListeners.add(listener);
+  return () => {
+    if (exitListeners.delete(listener) && exitListeners.size === 0)
+      process.off("beforeExit", callExitListeners);
+  };
+}
+
 export const nodeSystem: System = {
   isMonotonicClockShared: readMachineClock !== null,
   now,
@@ -100,6 +115,7 @@ export const nodeSystem: System = {
   wallMs: Date.now,
   after,
   pending,
+  beforeExit,
   yield: () => new Promise((resolve) => setImmediate(resolve)),
   randomId,
   random: Math.random,

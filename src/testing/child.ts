@@ -5,7 +5,7 @@ import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from "no
 import { createInterface } from "node:readline";
 import { createLocks, type Lease, LockError, LockLostError, type Locks, type Store } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
-import { USUAL_WAIT_MS } from "./io.ts";
+import { sleep, USUAL_WAIT_MS } from "./io.ts";
 import type { Call, ChildSetup, LeaseReport, Operation, Operations, Reply } from "./child-protocol.ts";
 
 type Handlers = { [O in Operation]: (takes: Operations[O]["takes"]) => Promise<Operations[O]["gives"]> };
@@ -15,6 +15,8 @@ const locks = await openLocks();
 const leases = new Map<string, { lease: Lease; lastHeldMs: number }>();
 const lines = createInterface({ input: process.stdin });
 let closed = false;
+/** Nothing is to keep this process alive any more. */
+let left = false;
 
 async function openLocks(): Promise<Locks> {
   const options = { namespace: setup.namespace, label: setup.label, wait: USUAL_WAIT_MS };
@@ -29,7 +31,7 @@ async function openLocks(): Promise<Locks> {
 async function watch(entry: { lease: Lease; lastHeldMs: number }): Promise<void> {
   for (;;) {
     const nowMs = nodeSystem.monoMs();
-    if (!entry.lease.held) return;
+    if (!entry.lease.held || left) return;
     entry.lastHeldMs = nowMs;
     await nodeSystem.yield();
   }
@@ -97,6 +99,28 @@ const handlers: Handlers = {
     }
     return { done: times };
   },
+  work: ({ key, log, finishMs }) =>
+    new Promise((resolve, reject) => {
+      const write = (what: string): void => appendFileSync(log, `${what} ${key} ${nodeSystem.monoMs()}\n`);
+      const callback = async (lease: Lease): Promise<void> => {
+        lease.signal.addEventListener("abort", () => write("notified"));
+        resolve({});
+        if (finishMs === undefined) await new Promise(() => {});
+        await new Promise((term) => process.once("SIGTERM", term));
+        await sleep(finishMs ?? 0);
+        write("finished");
+      };
+      locks.using(key, callback).catch(reject);
+    }),
+  closeOnTerm({ drain }) {
+    process.once("SIGTERM", () => void locks.close({ drain }).then(endInput));
+    return Promise.resolve({});
+  },
+  leave() {
+    left = true;
+    closed = true;
+    return Promise.resolve({});
+  },
   async close() {
     await locks.close();
     closed = true;
@@ -114,12 +138,17 @@ async function answer(call: Call): Promise<Reply> {
   }
 }
 
+/** The parent is not heard any more, so that it does not keep this process alive. */
+function endInput(): void {
+  closed = true;
+  lines.close();
+  process.stdin.destroy();
+}
+
 lines.on("line", (line) => {
   void answer(JSON.parse(line) as Call).then((reply) => {
     process.stdout.write(`${JSON.stringify(reply)}\n`);
-    if (!closed) return;
-    lines.close();
-    process.stdin.destroy();
+    if (closed) endInput();
   });
 });
 lines.on("close", () => {
