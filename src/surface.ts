@@ -33,7 +33,14 @@ export {
 } from "./core/errors.ts";
 export type { CallEvent, EventMap, EventName, LeaseEvent } from "./core/events.ts";
 export { ALLOW_NAMES } from "./core/options.ts";
-export type { AcquireOptions, AllowName, ElectOptions, LocksOptions, OnceOptions } from "./core/options.ts";
+export type {
+  AcquireOptions,
+  AllowName,
+  CloseOptions,
+  ElectOptions,
+  LocksOptions,
+  OnceOptions,
+} from "./core/options.ts";
 export type {
   Finding,
   Guarantees,

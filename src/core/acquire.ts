@@ -173,6 +173,8 @@ export class Turn {
     this.#confirming = false;
     if (answer.state === "renewed" && !hold.ended) {
       this.#listener.granted(hold);
+    } else if (hold.ended && this.#stopped) {
+      // The locks were closed meanwhile, and have given it back.
     } else {
       holds.end(hold);
       const cause = answer.state === "unknown" ? answer.cause : null;

@@ -222,12 +222,14 @@ test("a lease let go of under a re-entry is not handed on before the re-entry ha
 });
 
 test("close ends a section whoever is inside", async () => {
-  const { locks, others } = world();
+  const { system, locks, others } = world();
   const mine = locks();
   const outer = await mine.acquire("k");
   const inner = await mine.acquire("k", { reentrant: true, within: outer });
   await outer.release();
-  await mine.close();
+  const closing = mine.close();
+  expect(inner.signal.reason).toMatchObject({ reason: "closed" });
+  await within(system, 1_100, closing);
   expect(inner.held).toBe(false);
   expect(await others().tryAcquire("k")).not.toBeNull();
 });

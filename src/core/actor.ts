@@ -53,6 +53,11 @@ export class Actor {
     return this.#own().length > 0 ? this : (this.#outer?.live ?? null);
   }
 
+  /** Whether one of these scopes is this one or lies around it. */
+  isInside(some: { has(actor: Actor): boolean }): boolean {
+    return some.has(this) || (this.#outer?.isInside(some) ?? false);
+  }
+
   #own(): HeldLease[] {
     if (this.#inHand.size === 0) return [];
     return [...this.#inHand].flatMap((lease) => lease.sections.filter((section) => section.sectionMs > 0));
@@ -61,6 +66,11 @@ export class Actor {
   /** Runs `fn` as this actor. */
   run<T>(fn: () => T): T {
     return scopes.run(this, fn);
+  }
+
+  /** The surrounding scope, whether or not it still holds anything. */
+  static scope(): Actor | null {
+    return scopes.getStore() ?? null;
   }
 
   /** The actor of the surrounding scope. */

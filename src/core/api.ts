@@ -4,7 +4,7 @@ import type { EventMap, EventName } from "./events.ts";
 import type { Duration } from "./duration.ts";
 import type { Election, Lead } from "./election.ts";
 
-import type { AcquireOptions, ElectOptions, OnceOptions } from "./options.ts";
+import type { AcquireOptions, CloseOptions, ElectOptions, OnceOptions } from "./options.ts";
 import type { Finding, Guarantees, LockInfo, Mode } from "./store.ts";
 
 export type Key = string | readonly string[];
@@ -116,5 +116,13 @@ export interface Locks extends AsyncDisposable {
   inTransaction(tx: unknown): TransactionLocks;
   on<E extends EventName>(event: E, listener: (event: EventMap[E]) => void): () => void;
   readonly guarantees: Guarantees;
-  close(): Promise<void>;
+  /**
+   * Refuses new calls and lets running callbacks finish. Callbacks that still run when `drain` is over are
+   * told by `lease.signal`, their calls reject, and only then are their keys released. `drain` is 10 seconds
+   * by default.
+   *
+   * @example
+   * process.once("SIGTERM", () => void locks.close({ drain: "20s" }));
+   */
+  close(options?: CloseOptions): Promise<void>;
 }

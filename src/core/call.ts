@@ -159,9 +159,14 @@ export class Caller {
     return null;
   }
 
+  /** The store is closed: what it has not answered it never will. */
   stop(): void {
-    for (const _call of this.#deadlines.take(Number.POSITIVE_INFINITY)) this.#system.pending(-1);
+    const unanswered = this.#deadlines.take(Number.POSITIVE_INFINITY);
     this.#deadlines.stop();
+    for (const call of unanswered) {
+      this.#system.pending(-1);
+      call.giveUp();
+    }
   }
 }
 

@@ -82,7 +82,7 @@ test("closing the locks ends elections within a bound, whatever lead does (P13)"
     return new Promise(() => {});
   });
   await system.advance(50);
-  await within(system, 3_000, mine.close());
+  await within(system, 3_000, mine.close({ drain: "2s" }));
   expect(signals[0]?.aborted).toBe(true);
   expect(election.isLeader).toBe(false);
   expect(await others().tryAcquire("boss")).not.toBeNull();

@@ -35,6 +35,8 @@ export interface ElectionDeps {
   readonly system: System;
   guarantees(): Guarantees;
   acquire(signal: AbortSignal): Promise<HeldLease>;
+  /** Runs `lead` under the lease and releases the key. */
+  run(lease: HeldLease, lead: () => unknown): Promise<void>;
   leader(): Promise<Leader | null>;
   ended(): void;
 }
@@ -114,6 +116,15 @@ export class RunningElection implements Election {
     this.#wake();
   }
 
+  /**
+   * The locks are being closed. `closed` resolves when `lead` has returned, or rejects as ever if it throws
+   * before that.
+   */
+  stopForClose(): void {
+    this.#term?.lease.notifyClosed();
+    this.stop();
+  }
+
   #endTerm(why: string): void {
     this.#term?.lease.tell(
       new LockAbortedError(`the term as leader of ${showKey(this.name)} is over: ${why}`, { key: this.name }),
@@ -157,13 +168,12 @@ export class RunningElection implements Election {
     this.#resigned = false;
     this.#wake();
     try {
-      if (this.#over.signal.aborted) return;
-      await lease.actor.run(() => this.#lead?.(lease));
+      if (this.#over.signal.aborted) await lease.release().catch(() => false);
+      else await this.#deps.run(lease, () => this.#lead?.(lease));
     } catch (error) {
       if (!isAbortOf(lease.signal, error)) throw error;
     } finally {
       this.#term = null;
-      await lease.release().catch(() => false);
       this.#wake();
       end();
     }

@@ -42,6 +42,8 @@ export class Door {
   readonly faults = new Map<Method, Fault>();
   readonly calls: Method[] = [];
   lastOpened: OpenStore | null = null;
+  /** How long the store takes to open. */
+  opensAfterMs = 0;
   readonly #system: VirtualSystem;
 
   constructor(system: VirtualSystem) {
@@ -58,6 +60,8 @@ export class Door {
       name: inner.name,
       guarantees: { ...inner.guarantees, ...guarantees },
       open: async (env) => {
+        if (this.opensAfterMs > 0)
+          await new Promise<void>((done) => this.#system.after(this.opensAfterMs, done));
         const open = await inner.open(env);
         this.lastOpened = open;
         return new Proxy(open, {

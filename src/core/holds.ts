@@ -135,6 +135,19 @@ export class Holds implements HoldKeeper {
     for (const lease of [...this.#revoked.keys()]) this.letGo(lease);
   }
 
+  /**
+   * Marks a lease as lost because its locks are being closed. Its holds end when the caller releases them.
+   */
+  loseToClose(lease: HeldLease): void {
+    if (!lease.markLost("closed", undefined)) return;
+    const heldMs = this.#system.monoMs() - lease.grantedAtMs;
+    this.#events.emit("lost", () => ({ ...lease.toEvent(), reason: "closed", heldMs }));
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
   all(): Hold[] {
     return [...this.#byId.values()];
   }

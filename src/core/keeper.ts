@@ -18,18 +18,27 @@ import { Line, type LineDeps, type Waited } from "./line.ts";
 import { acquireEach, tryEach } from "./multi.ts";
 import { Notes } from "./notes.ts";
 import { type Defaults, readTtl, type Wish } from "./options.ts";
-import { timeoutError } from "./refusals.ts";
-import { attemptOnce } from "./single-attempt.ts";
+import { closedError, timeoutError } from "./refusals.ts";
+import { SingleAttempt } from "./single-attempt.ts";
 import type { Busy, OpenStore } from "./store.ts";
 import type { System } from "./system.ts";
 import { Task } from "./task.ts";
 import { type ReleaseTrace, releasing, traced } from "./tracing.ts";
+import { UnreleasedLeases } from "./unreleased.ts";
 
-/** How long `close` waits for a store that does not answer. */
+/**
+ * How long `close` waits for a store that does not answer: for everything, for keys that go back, and at
+ * least for its end.
+ */
 const CLOSE_MS = 2_000;
+const GIVE_BACK_MS = 1_500;
+const STORE_CLOSE_MS = 500;
 
 /** For how long leases are handed on, and when a wait looks for circles. */
 export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
+
+/** Whether calls of this actor may go on while the locks are being closed. */
+export type Admits = (actor: Actor) => boolean;
 
 export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   readonly store: OpenStore;
@@ -43,19 +52,40 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   readonly #detector: Detector;
   readonly #deadlockMs: number | null;
   readonly #lines = new Map<string, Line>();
+  readonly #admits: Admits;
+  readonly #unreleased: UnreleasedLeases;
+  /** Attempts in flight that no line knows of. */
+  readonly #attempts = new Set<SingleAttempt>();
+  /** Releases that the store has not answered. */
+  #releasing = 0;
+  #onReleased: () => void = () => {};
+  #onHoldEnd: () => void = () => {};
 
-  constructor(store: OpenStore, caller: Caller, system: System, events: Events, patience: Patience) {
+  constructor(
+    store: OpenStore,
+    caller: Caller,
+    system: System,
+    events: Events,
+    patience: Patience,
+    admits: Admits,
+  ) {
     this.store = store;
     this.system = system;
     this.#events = events;
     this.handoffMs = patience.handoffMs;
     this.#deadlockMs = patience.deadlockMs;
+    this.#admits = admits;
     this.caller = caller;
     this.deadlines = new Alarm<Task>(system, (due) => {
       for (const task of due) task.expire();
     });
     this.holds = new Holds(store, this.caller, system, events, (hold) => this.#ended(hold));
     this.#notes = new Notes(store, caller, system, this.holds.renewal);
+    this.#unreleased = new UnreleasedLeases({
+      system,
+      leases: () => this.leases(),
+      release: (leases) => this.endLeases(leases),
+    });
     this.#detector = Detector.of(system);
     this.#detector.open(this);
     store.onNotice?.((notice) => events.emit("quarantine", () => notice));
@@ -140,22 +170,77 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     return lease.sectionMs > 0;
   }
 
+  /** Rejects calls that wait and undoes attempts in flight, except those of actors that may go on. */
+  rejectCalls(): void {
+    for (const line of [...this.#lines.values()]) line.rejectTasks(this.#admits);
+    for (const attempt of [...this.#attempts]) {
+      if (!this.#admits(attempt.actor)) attempt.stop(closedError(attempt.keys));
+    }
+  }
+
+  leases(): HeldLease[] {
+    return [...new Set(this.holds.all().flatMap((hold) => hold.lease ?? []))];
+  }
+
+  /** `listener` hears of every hold that ends from now on. */
+  onHoldEnd(listener: () => void): void {
+    this.#onHoldEnd = listener;
+  }
+
+  /** Marks these leases as lost, and releases them when those who were told have heard it. */
+  endLeases(leases: readonly HeldLease[]): void {
+    for (const lease of leases) this.loseToClose(lease);
+    const holds = leases.flatMap((lease) => lease.holds);
+    void this.system.yield().then(() => this.#releaseHolds(holds));
+  }
+
+  loseToClose(lease: HeldLease): void {
+    lease.notifyClosed();
+    this.holds.loseToClose(lease);
+  }
+
+  /** Releases what is left and closes the store. All calls were rejected and all holders told before. */
   async close(): Promise<void> {
-    for (const line of [...this.#lines.values()]) line.close();
-    const leases = new Set(this.holds.all().flatMap((hold) => hold.lease ?? []));
-    await Promise.allSettled([...leases].map((lease) => lease.releaseForAll()));
+    const endMs = this.system.monoMs() + CLOSE_MS;
+    this.#releaseHolds(this.holds.all());
+    await this.#released(GIVE_BACK_MS);
     this.holds.letGoOfRevoked();
-    await this.holds.abandonment.settled(CLOSE_MS);
+    // A release that failed has become one of these.
+    await this.holds.abandonment.settled(endMs - STORE_CLOSE_MS - this.system.monoMs());
     this.holds.stop();
+    this.#unreleased.stop();
     this.deadlines.stop();
     this.#detector.close(this);
     // A store that cannot even close is left to itself: there is nothing more to give back.
-    await this.caller.call("close", undefined, CLOSE_MS, () => this.store.close()).catch(() => {});
+    const leftMs = Math.max(STORE_CLOSE_MS, endMs - this.system.monoMs());
+    await this.caller.call("close", undefined, leftMs, () => this.store.close()).catch(() => {});
+  }
+
+  #releaseHolds(holds: readonly Hold[]): void {
+    for (const hold of holds) {
+      if (hold.ended) continue;
+      if (hold.lease === null) this.giveBack(hold);
+      // What could not be told to the store is abandoned.
+      else this.#releaseHold(hold).catch(() => {});
+    }
+  }
+
+  /** Resolves when the store has answered every release, or after `ms`. */
+  #released(ms: number): Promise<void> {
+    if (this.#releasing === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.system.after(ms, resolve);
+      this.#onReleased = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   lease(line: Line, hold: Hold, task: Waited, handedOff: boolean): HeldLease {
     const nowMs = this.system.monoMs();
     const lease = new HeldLease(this, [hold], task.wish, task.actor, nowMs);
+    this.#unreleased.watch();
     if (handedOff) {
       this.holds.passed(hold);
     } else {
@@ -205,6 +290,7 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
 
   #acquireLine(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
     if (wish.waitMs === 0) return this.#acquireNow(keys, wish, actor, sinceMs);
+    if (!this.#admits(actor)) return Promise.reject(closedError(keys));
     const task = new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs);
     const entered = this.#line(keys).enter(task);
     if (this.#deadlockMs !== null && task.pending) this.#detector.waits(task, this, this.#deadlockMs);
@@ -219,14 +305,18 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
 
   /** One attempt: a lease, or who holds it. */
   async #once(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | Pick<Busy, "holders">> {
+    if (!this.#admits(actor)) throw closedError(keys);
     const line = this.#line(keys);
     if (line.busyFor(wish)) return { holders: line.ownHolders() };
     const sinceMs = this.system.monoMs();
+    const attempt = new SingleAttempt(this, keys, wish, actor);
+    this.#attempts.add(attempt);
     try {
-      const answer = await attemptOnce(this, { keys, shape: wish, label: wish.label, actor: actor.name });
+      const answer = await attempt.run();
       if ("busy" in answer) return answer.busy;
       return this.#line(keys).adopt(answer.hold, { wish, actor, sinceMs });
     } finally {
+      this.#attempts.delete(attempt);
       line.forgetIfIdle();
     }
   }
@@ -246,6 +336,7 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   async #releaseHold(hold: Hold): Promise<boolean> {
+    this.#releasing += 1;
     const told = this.caller.call(
       "release",
       hold.request.keys[0],
@@ -265,12 +356,16 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
         `the release of ${showKey(hold.request.keys[0] as string)} could not be confirmed, so the key ends with its ttl at the latest: ${detail}`,
         { key: hold.request.keys[0], cause: error },
       );
+    } finally {
+      this.#releasing -= 1;
+      if (this.#releasing === 0) this.#onReleased();
     }
   }
 
   #ended(hold: Hold): void {
     this.#notes.forget(hold);
     hold.line?.ended(hold);
+    this.#onHoldEnd();
   }
 
   #line(keys: readonly string[]): Line {

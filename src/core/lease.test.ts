@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { LockLostError } from "./errors.ts";
 import { refusal, within, world } from "./fixture.ts";
+import type { HeldLease } from "./lease.ts";
+import { LeaseHandle } from "./lease-handle.ts";
 
 test("held is false in the very tick after a stall past the ttl, and stays false (P7)", async () => {
   const { system, locks } = world();
@@ -173,7 +175,7 @@ test("verify asks the store, and false marks the lease lost", async () => {
     [
       {
         keys: ["k"],
-        id: (lease as never as { holds: { request: { id: string } }[] }).holds[0]?.request.id,
+        id: (LeaseHandle.unwrap(lease) as HeldLease).holds[0]?.request.id,
       } as never,
     ],
     {} as never,

@@ -28,6 +28,7 @@ const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
   revoked: "an operator revoked it",
   "max-hold": "it was held for as long as maxHold allows",
   session: "the store ended this process's session",
+  closed: "its locks were closed",
 };
 
 export class HeldLease implements Lease {
@@ -42,8 +43,12 @@ export class HeldLease implements Lease {
   /** Monotonic moment at which `maxHold` is over. */
   readonly endsAtMs: number;
   readonly #fences: readonly bigint[];
+  /** What its caller has, until the sweep of unreleased leases leaves it to the caller alone. */
+  handle: object | null = null;
   #state: "held" | "released" | "lost" = "held";
   #lost: LockLostError | null = null;
+  /** What its signal aborts with because its locks are being closed. */
+  #closing: LockLostError | null = null;
   #controller: AbortController | null = null;
   #release: Promise<boolean> | null = null;
   /** Re-entries that have not let go. */
@@ -123,6 +128,16 @@ export class HeldLease implements Lease {
     if (!this.signal.aborted) this.#controller?.abort(reason);
   }
 
+  /** Its holder has been told that the locks are being closed. */
+  get isClosing(): boolean {
+    return this.#closing !== null;
+  }
+
+  notifyClosed(): void {
+    this.#closing ??= this.#lossError("closed", LOSS_TEXT.closed);
+    this.tell(this.#closing);
+  }
+
   /** Set once the lease was lost. */
   get lost(): LockLostError | null {
     return this.#lost;
@@ -149,12 +164,6 @@ export class HeldLease implements Lease {
   release(): Promise<boolean> {
     this.#release ??= this.#joined === 0 ? this.owner.release(this) : this.#leaveOthersInside();
     return this.#release;
-  }
-
-  /** As `release`, whoever is still inside. */
-  releaseForAll(): Promise<boolean> {
-    this.#joined = 0;
-    return this.#letGo ? this.owner.release(this) : this.release();
   }
 
   /** One more handle of the same actor; the key goes back when the last one has let go. */
@@ -210,7 +219,8 @@ export class HeldLease implements Lease {
     if (this.#state !== "held") return false;
     this.#state = "lost";
     const why = detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`;
-    this.#lost = this.#lossError(reason, why, detail);
+    const told = reason === "closed" ? this.#closing : null;
+    this.#lost = told ?? this.#lossError(reason, why, detail);
     this.actor.delete(this);
     this.#controller?.abort(this.#lost);
     return true;

@@ -6,12 +6,11 @@
 import { Turn, type TurnDeps } from "./acquire.ts";
 import type { Actor } from "./actor.ts";
 import type { Alarm } from "./alarm.ts";
-import { LockAbortedError, type LockError } from "./errors.ts";
+import type { LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
-import { showKey } from "./key.ts";
 import type { HeldLease } from "./lease.ts";
 import { sameShape, type Wish } from "./options.ts";
-import { timeoutError, unaskedError } from "./refusals.ts";
+import { closedError, timeoutError, unaskedError } from "./refusals.ts";
 import type { Busy, HolderInfo } from "./store.ts";
 import { type Task, type TaskLine, TaskQueue } from "./task.ts";
 
@@ -113,12 +112,10 @@ export class Line implements TaskLine {
     if (this.#tasks.size === 0 && this.#holds.size === 0) this.#deps.idle(this);
   }
 
-  close(): void {
-    for (let task = this.#tasks.head; task !== null; task = this.#tasks.head) {
-      this.leave(
-        task,
-        new LockAbortedError(`the wait for ${this.#names()} ended because the locks were closed`),
-      );
+  /** The locks are being closed: tasks whose actor may not go on are refused. */
+  rejectTasks(admits: (actor: Actor) => boolean): void {
+    for (const task of this.#tasks.all()) {
+      if (!admits(task.actor)) this.leave(task, closedError(this.keys));
     }
   }
 
@@ -266,10 +263,6 @@ export class Line implements TaskLine {
       remainingMs: hold.remaining(),
       heldMs: this.#deps.system.monoMs() - hold.grantedAtMs,
     }));
-  }
-
-  #names(): string {
-    return this.keys.map(showKey).join(", ");
   }
 }
 

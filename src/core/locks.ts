@@ -6,27 +6,31 @@ import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
 import { anyAnswer, Caller } from "./call.ts";
 import { showCallers } from "./caller-frame.ts";
 import { type Election, type Lead, RunningElection } from "./election.ts";
-import { InvalidArgumentError, LockAbortedError, LockTimeoutError } from "./errors.ts";
+import { InvalidArgumentError, LockTimeoutError } from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
 import { JoinedLease } from "./joined.ts";
-import { Keeper, lossBehind, lostWith } from "./keeper.ts";
+import { type Admits, Keeper, lossBehind, lostWith } from "./keeper.ts";
 import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease.ts";
+import { LeaseHandle } from "./lease-handle.ts";
 import { listed, otherFence, readListOptions, readRevokeOptions } from "./looking.ts";
 import {
   type AcquireOptions,
+  type CloseOptions,
   type Defaults,
   type ElectOptions,
   type OnceOptions,
   readAcquireOptions,
+  readCloseOptions,
   readElectOptions,
   readPositive,
   refuseOptionsLast,
   type Wish,
 } from "./options.ts";
 import { entry, ownSections } from "./reentry.ts";
-import { abortedError, orAborted } from "./refusals.ts";
+import { abortedError, closedError, orAborted } from "./refusals.ts";
+import { Shutdown } from "./shutdown.ts";
 import type { Finding, Guarantees, Io, LockInfo, OpenStore, Store } from "./store.ts";
 import type { System } from "./system.ts";
 import { tracedAcquire } from "./tracing.ts";
@@ -45,9 +49,9 @@ export class HoldfastLocks implements Locks {
   readonly #events: Events;
   readonly #caller: Caller;
   readonly #elections = new Set<RunningElection>();
+  readonly #shutdown: Shutdown;
   #opening: Promise<Keeper> | null = null;
   #keeper: Keeper | null = null;
-  #closed: Promise<void> | null = null;
 
   constructor(store: Store, system: System, defaults: Defaults) {
     this.#store = store;
@@ -55,6 +59,14 @@ export class HoldfastLocks implements Locks {
     this.#defaults = defaults;
     this.#events = new Events(system);
     this.#caller = new Caller(system);
+    this.#shutdown = new Shutdown({
+      system,
+      elections: this.#elections,
+      keeper: () => this.#keeper,
+      // A store that could not be opened has nothing to give back.
+      opening: async () => this.#opening?.catch(() => null) ?? null,
+      closed: () => this.#caller.stop(),
+    });
   }
 
   get guarantees(): Guarantees {
@@ -63,24 +75,25 @@ export class HoldfastLocks implements Locks {
 
   async acquire(key: Key, options: AcquireOptions = {}): Promise<Lease> {
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#acquire(canonicalKeys(key), wish, this.#actor(wish));
+    return handleOf(await this.#acquire(canonicalKeys(key), wish, this.#actor(wish)));
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
     const keys = canonicalKeys(key);
     const wish = readAcquireOptions(options, this.#defaults);
     const actor = this.#actor(wish);
-    return this.#asked(keys, wish, 0, async () => {
-      this.#refuse(keys, wish);
-      const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+    const granted = await this.#asked(keys, wish, 0, async () => {
+      this.#refuse(keys, wish, actor);
+      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, actor));
       // A store may promise less once its server is known.
-      this.#refuse(keys, wish);
+      this.#refuse(keys, wish, actor);
       const own = entry(ownSections(actor, keeper), keys, wish);
       if (own instanceof Error) return null;
-      return own === null
-        ? keeper.tryAcquire(keys, wish, actor)
-        : new JoinedLease(own, keys, wish.label, actor);
+      if (own !== null) return new JoinedLease(own, keys, wish.label, actor);
+      const lease = await keeper.tryAcquire(keys, wish, actor);
+      return lease === null || this.#shutdown.admits(actor) ? lease : this.#undo(lease);
     });
+    return granted === null ? null : handleOf(granted);
   }
 
   async using<T>(
@@ -123,13 +136,14 @@ export class HoldfastLocks implements Locks {
       typeof optionsOrLead === "function" ? [{}, optionsOrLead] : [optionsOrLead, maybeLead];
     const wish = readElectOptions(options, this.#defaults);
     const keys = [checkKey(name)];
-    this.#refuse(keys, wish);
+    this.#refuse(keys, wish, null);
     const election: RunningElection = new RunningElection(name, lead ?? null, {
       system: this.#system,
       guarantees: () => this.guarantees,
       // Its own actor: a campaign outlives the scope in which it was begun.
       acquire: async (signal) =>
         (await this.#acquire(keys, { ...wish, signal }, this.#newActor(null))) as HeldLease,
+      run: (lease, fn) => this.#runLead(lease, fn, () => election.closed),
       leader: async () => (await this.inspect(name))?.holders.find((holder) => !holder.kept) ?? null,
       ended: () => {
         off();
@@ -194,34 +208,46 @@ export class HoldfastLocks implements Locks {
     return this.#events.on(event, listener);
   }
 
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
+  async close(options: CloseOptions = {}): Promise<void> {
+    await this.#shutdown.close(readCloseOptions(options));
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #close(): Promise<void> {
-    for (const election of [...this.#elections]) election.stop();
-    // A store that could not be opened has nothing to give back.
-    const keeper = this.#keeper ?? (await this.#opening?.catch(() => null));
-    await keeper?.close();
-    this.#caller.stop();
-  }
-
   #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
     return this.#asked(keys, wish, wish.waitMs, async (sinceMs) => {
-      this.#refuse(keys, wish);
-      const keeper = this.#keeper ?? (await orAborted(keys, wish.signal, this.#open()));
+      this.#refuse(keys, wish, actor);
+      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, actor));
       // A store may promise less once its server is known.
-      this.#refuse(keys, wish);
+      this.#refuse(keys, wish, actor);
       const own = entry(ownSections(actor, keeper), keys, wish);
       if (own instanceof Error) throw own;
-      return own === null
-        ? keeper.acquire(keys, wish, actor, sinceMs)
-        : new JoinedLease(own, keys, wish.label, actor);
+      if (own !== null) return new JoinedLease(own, keys, wish.label, actor);
+      const lease = await keeper.acquire(keys, wish, actor, sinceMs);
+      return this.#shutdown.admits(actor) ? lease : this.#undo(lease);
+    });
+  }
+
+  /**
+   * A grant whose caller has not continued yet when the locks are closed goes back: nothing begins after
+   * `close`.
+   */
+  async #undo(lease: Handle): Promise<never> {
+    await lease.release().catch(() => false);
+    throw closedError(lease.keys);
+  }
+
+  /**
+   * As `#runHeld`, but rejects when the locks are closed before `fn` has ended. What `fn` does later is
+   * nobody's concern.
+   */
+  #run<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
+    if (!this.#shutdown.admits(lease.actor)) return this.#undo(lease);
+    return new Promise((resolve, reject) => {
+      this.#shutdown.began(lease, { lease, interrupt: reject });
+      this.#runHeld(lease, fn).then(resolve, reject);
     });
   }
 
@@ -244,7 +270,7 @@ export class HoldfastLocks implements Locks {
   }
 
   /** Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor its error. */
-  async #run<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
+  async #runHeld<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     try {
       const result = await lease.actor.run(() => fn(lease));
       const lost = lostWith(lease, result);
@@ -254,6 +280,21 @@ export class HoldfastLocks implements Locks {
       throw lossBehind(lease.signal, error) ?? error;
     } finally {
       await lease.release().catch(() => false);
+      this.#shutdown.ended(lease);
+    }
+  }
+
+  /**
+   * An election has no call to reject: its `closed` tells what `lead` threw, to whoever asks once the locks
+   * are closed.
+   */
+  async #runLead(lease: HeldLease, lead: () => unknown, closed: () => Promise<void>): Promise<void> {
+    this.#shutdown.began(lease, { lease, interrupt: () => void closed().catch(() => {}) });
+    try {
+      await lease.actor.run(lead);
+    } finally {
+      await lease.release().catch(() => false);
+      this.#shutdown.ended(lease);
     }
   }
 
@@ -261,8 +302,9 @@ export class HoldfastLocks implements Locks {
    * A call is an actor of its own, nested in the scope in which it was made or in the actor that `within`
    * names.
    */
-  #actor({ within }: Wish): Actor {
-    if (within === null) return this.#newActor(Actor.current());
+  #actor(wish: Wish): Actor {
+    if (wish.within === null) return this.#newActor(Actor.current());
+    const within = LeaseHandle.unwrap(wish.within);
     if (within instanceof HeldLease || within instanceof JoinedLease)
       return this.#newActor(within.actor.live);
     throw new InvalidArgumentError("within is not a lease of this package");
@@ -272,18 +314,13 @@ export class HoldfastLocks implements Locks {
     return new Actor(this.#system.processLabel, outer);
   }
 
-  #refuse(keys: readonly string[], wish: Wish): void {
-    this.#refuseClosed();
+  #refuse(keys: readonly string[], wish: Wish, actor: Actor | null): void {
+    this.#shutdown.refuse(actor, keys);
     if (wish.signal?.aborted) throw abortedError(keys, wish.signal);
     const key = keys[0] as string;
     if (wish.mode === "shared") requireKind(this.#store.name, this.guarantees, "shared", key);
     if (wish.limit > 1) requireKind(this.#store.name, this.guarantees, "semaphore", key);
     if (wish.keepMs > 0) requireKind(this.#store.name, this.guarantees, "keep", key);
-  }
-
-  #refuseClosed(): void {
-    if (this.#closed !== null)
-      throw new LockAbortedError("these locks are closed: make new ones with createLocks()");
   }
 
   /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
@@ -295,9 +332,15 @@ export class HoldfastLocks implements Locks {
     return this.#opening;
   }
 
+  /** As `#open`, but does not wait longer than its caller does. */
+  #openFor(keys: readonly string[], wish: Wish, actor: Actor): Promise<Keeper> {
+    return orAborted(keys, wish.signal, this.#shutdown.orClosed(actor, keys, this.#open()));
+  }
+
   async #opened(): Promise<Keeper> {
-    this.#refuseClosed();
-    return this.#keeper ?? (await this.#open());
+    const actor = Actor.current();
+    this.#shutdown.refuse(actor);
+    return this.#keeper ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
   }
 
   async #openOnce(): Promise<Keeper> {
@@ -306,7 +349,8 @@ export class HoldfastLocks implements Locks {
     const opened = this.#store.open({ namespace, allow, system: this.#system });
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);
-      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, this.#defaults);
+      const admits: Admits = (actor) => this.#shutdown.admits(actor);
+      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, this.#defaults, admits);
       return this.#keeper;
     } catch (error) {
       // A store that opens after everybody has given up on it must not stay open.
@@ -324,13 +368,19 @@ export class HoldfastLocks implements Locks {
     const sinceMs = this.#system.monoMs();
     try {
       const keeper = await this.#opened();
-      return await this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
+      const answer = this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
+      return await this.#shutdown.orClosed(Actor.current(), [], answer);
     } catch (error) {
       const keys = key === undefined ? [] : [key];
       this.#events.failed(error, keys, this.#defaults.label, this.#system.monoMs() - sinceMs);
       throw error;
     }
   }
+}
+
+/** What a plain call gives to its caller. A re-entry is released with the section that it entered. */
+function handleOf(lease: Handle): Lease {
+  return lease instanceof HeldLease ? new LeaseHandle(lease) : lease;
 }
 
 showCallers(HoldfastLocks.prototype, "acquire", "tryAcquire", "using", "once", "inspect", "revoke", "check");

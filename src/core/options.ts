@@ -47,6 +47,11 @@ export interface ElectOptions {
   readonly label?: string | undefined;
 }
 
+export interface CloseOptions {
+  /** How long running callbacks may go on. 0 tells them at once, Infinity waits for them. Default "10s". */
+  readonly drain?: Duration | undefined;
+}
+
 export interface LocksOptions {
   readonly ttl?: Duration | undefined;
   readonly wait?: Duration | undefined;
@@ -199,6 +204,13 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
 export function readElectOptions(options: ElectOptions, defaults: Defaults): Wish {
   refuseUnknown("elect", options, ["ttl", "maxHold", "signal", "label"]);
   return readAcquireOptions({ ...options, wait: Number.POSITIVE_INFINITY }, defaults);
+}
+
+/** ms; undefined is the default. */
+export function readCloseOptions(options: CloseOptions): number | undefined {
+  refuseUnknown("close", options, ["drain"]);
+  const { drain } = options;
+  return drain === undefined || drain === Number.POSITIVE_INFINITY ? drain : toMs("drain", drain);
 }
 
 /** ttl of `extend`. */

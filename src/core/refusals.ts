@@ -18,6 +18,14 @@ export function abortedError(keys: readonly string[], signal: AbortSignal): Lock
   });
 }
 
+/** The locks were closed before the call had a lease. */
+export function closedError(keys: readonly string[]): LockAbortedError {
+  const what = keys.length === 0 ? "" : `${keys.map(showKey).join(", ")} was not acquired: `;
+  return new LockAbortedError(`${what}these locks are closed. Make new ones with createLocks()`, {
+    key: keys[0],
+  });
+}
+
 /** The wait is over, and at its end the store could not be asked. Where nodes disagreed their reasons come along. */
 export function unaskedError(keys: readonly string[], waitedMs: number, cause: LockError): LockError {
   const message = `${keys.map(showKey).join(", ")} was not acquired within ${waitedMs} ms because the store could not be asked: ${cause.message}`;

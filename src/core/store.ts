@@ -160,7 +160,7 @@ export type RenewAnswer =
   | { readonly state: "lost"; readonly reason: LossReason; readonly detail?: string }
   | { readonly state: "unknown"; readonly cause?: unknown };
 
-export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session";
+export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session" | "closed";
 
 export interface ReleaseOptions {
   /** The last fence that was used, per key: numbers above it may be given out again. */

@@ -26,6 +26,10 @@ export interface System {
   after(ms: number, fn: () => void, kind?: "background"): () => void;
   /** One more, or one less, that the process must stay alive for. */
   pending(change: 1 | -1): void;
+  /**
+   * Calls `listener` whenever the process has nothing left to do and would end. Returns what takes it off.
+   */
+  beforeExit?(listener: () => void): () => void;
   /** Lets other work of the event loop go first. */
   yield(): Promise<void>;
   /** 128 random bits in hex. */

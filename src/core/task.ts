@@ -113,6 +113,10 @@ export class TaskQueue {
     return null;
   }
 
+  all(): Task[] {
+    return [...this.#places.keys()];
+  }
+
   push(task: Task): void {
     if (this.#first > 1_024 && this.#first * 2 > this.#tasks.length) this.#compact();
     this.#places.set(task, this.#tasks.length);

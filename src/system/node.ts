@@ -94,6 +94,21 @@ function randomId(): string {
   return pool.toString("hex", drawn - 16, drawn);
 }
 
+const exitListeners = new Set<() => void>();
+const callExitListeners = (): void => {
+  for (const listener of [...exitListeners]) listener();
+};
+
+/** One listener of the process, however many there are here. */
+function beforeExit(listener: () => void): () => void {
+  if (exitListeners.size === 0) process.on("beforeExit", callExitListeners);
+  exitListeners.add(listener);
+  return () => {
+    if (exitListeners.delete(listener) && exitListeners.size === 0)
+      process.off("beforeExit", callExitListeners);
+  };
+}
+
 const ownSystem: System = {
   isMonotonicClockShared: readMachineClock !== null,
   now,
@@ -101,6 +116,7 @@ const ownSystem: System = {
   wallMs: Date.now,
   after,
   pending,
+  beforeExit,
   yield: () => new Promise((resolve) => setImmediate(resolve)),
   randomId,
   random: Math.random,

@@ -81,6 +81,6 @@ export class ApiContext {
   }
 
   async end(): Promise<void> {
-    await Promise.all([...this.#made].map((locks) => locks.close()));
+    await Promise.all([...this.#made].map((locks) => locks.close({ drain: 0 })));
   }
 }

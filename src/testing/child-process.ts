@@ -105,6 +105,10 @@ export class Child {
     this.#signal("SIGCONT");
   }
 
+  terminate(): void {
+    this.#signal("SIGTERM");
+  }
+
   async kill(): Promise<void> {
     this.#signal("SIGKILL");
     await within("the death of a child process", EXIT_MS, this.#ended);

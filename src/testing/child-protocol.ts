@@ -57,6 +57,19 @@ export interface Operations {
     };
     gives: { readonly done: number };
   };
+  /**
+   * Enters `using`, answers when its callback runs, and stays in it: for ever, or until `finishMs` after
+   * SIGTERM. Writes to `log` when the callback finishes and when its signal aborts: what happened, the key,
+   * and the time.
+   */
+  work: {
+    takes: { readonly key: string; readonly log: string; readonly finishMs?: number };
+    gives: Record<never, never>;
+  };
+  /** On SIGTERM the locks are closed so; the process must then end by itself. */
+  closeOnTerm: { takes: { readonly drain: number }; gives: Record<never, never> };
+  /** Nothing keeps the process alive any more; its locks stay open and its leases held. */
+  leave: { takes: Record<never, never>; gives: Record<never, never> };
   /** Closes the locks; the process must then end by itself. */
   close: { takes: Record<never, never>; gives: Record<never, never> };
 }

@@ -13,7 +13,7 @@ import {
   type Store,
 } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
-import { USUAL_WAIT_MS } from "./io.ts";
+import { sleep, USUAL_WAIT_MS } from "./io.ts";
 import type { Call, ChildSetup, LeaseReport, Operation, Operations, Reply } from "./child-protocol.ts";
 
 type Handlers = { [O in Operation]: (takes: Operations[O]["takes"]) => Promise<Operations[O]["gives"]> };
@@ -23,6 +23,8 @@ const locks = await openLocks();
 const leases = new Map<string, { lease: MultiLease; lastHeldMs: number }>();
 const lines = createInterface({ input: process.stdin });
 let closed = false;
+/** Nothing is to keep this process alive any more. */
+let left = false;
 
 async function openLocks(): Promise<Locks> {
   const options = { namespace: setup.namespace, label: setup.label, wait: USUAL_WAIT_MS };
@@ -37,7 +39,7 @@ async function openLocks(): Promise<Locks> {
 async function watch(entry: { lease: MultiLease; lastHeldMs: number }): Promise<void> {
   for (;;) {
     const nowMs = nodeSystem.monoMs();
-    if (!entry.lease.held) return;
+    if (!entry.lease.held || left) return;
     entry.lastHeldMs = nowMs;
     await nodeSystem.yield();
   }
@@ -106,6 +108,28 @@ const handlers: Handlers = {
     }
     return { done: times };
   },
+  work: ({ key, log, finishMs }) =>
+    new Promise((resolve, reject) => {
+      const write = (what: string): void => appendFileSync(log, `${what} ${key} ${nodeSystem.monoMs()}\n`);
+      const callback = async (lease: Lease): Promise<void> => {
+        lease.signal.addEventListener("abort", () => write("notified"));
+        resolve({});
+        if (finishMs === undefined) await new Promise(() => {});
+        await new Promise((term) => process.once("SIGTERM", term));
+        await sleep(finishMs ?? 0);
+        write("finished");
+      };
+      locks.using(key, callback).catch(reject);
+    }),
+  closeOnTerm({ drain }) {
+    process.once("SIGTERM", () => void locks.close({ drain }).then(endInput));
+    return Promise.resolve({});
+  },
+  leave() {
+    left = true;
+    closed = true;
+    return Promise.resolve({});
+  },
   async close() {
     await locks.close();
     closed = true;
@@ -123,12 +147,17 @@ async function answer(call: Call): Promise<Reply> {
   }
 }
 
+/** The parent is not heard any more, so that it does not keep this process alive. */
+function endInput(): void {
+  closed = true;
+  lines.close();
+  process.stdin.destroy();
+}
+
 lines.on("line", (line) => {
   void answer(JSON.parse(line) as Call).then((reply) => {
     process.stdout.write(`${JSON.stringify(reply)}\n`);
-    if (!closed) return;
-    lines.close();
-    process.stdin.destroy();
+    if (closed) endInput();
   });
 });
 lines.on("close", () => {

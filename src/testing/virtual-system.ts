@@ -28,6 +28,8 @@ export class VirtualSystem implements System {
   readonly processLabel: string;
   /** What `warn` was told, in order. */
   readonly warnings: Warning[] = [];
+  /** To be called when the process would end. */
+  readonly exitListeners: Set<() => void> = new Set();
   #monoMs: number;
   #bootMs: number;
   #wallMs: number;
@@ -64,6 +66,13 @@ export class VirtualSystem implements System {
     this.#timers.add(timer);
     return () => {
       this.#timers.delete(timer);
+    };
+  }
+
+  beforeExit(listener: () => void): () => void {
+    this.exitListeners.add(listener);
+    return () => {
+      this.exitListeners.delete(listener);
     };
   }
 

@@ -42,7 +42,7 @@ async function replicas(
   try {
     await run(all);
   } finally {
-    await Promise.all(all.map((locks) => locks.close()));
+    await Promise.all(all.map((locks) => locks.close({ drain: 0 })));
   }
 }
 

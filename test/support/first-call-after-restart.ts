@@ -120,7 +120,7 @@ export function describeFirstCallAfterRestart(
     }, RESTART_MS);
 
     afterAll(async () => {
-      await Promise.all(opened.map((locks) => locks.close()));
+      await Promise.all(opened.map((locks) => locks.close({ drain: 0 })));
       for (const proxy of subject.proxies ?? []) await proxy.close();
       await stop();
     }, RESTART_MS);

@@ -24,6 +24,7 @@ import { revokeCases } from "./revoke.ts";
 import { semaphoreCases } from "./semaphores.ts";
 import { severalCases } from "./several.ts";
 import { sharedCases } from "./shared.ts";
+import { shutdownCases, shutdownProcessCases } from "./shutdown.ts";
 import { wakeCases } from "./wakes.ts";
 
 export const allCases: readonly Case[] = [
@@ -45,10 +46,12 @@ export const allCases: readonly Case[] = [
   ...leaseCases,
   ...kindCases,
   ...manyCases,
+  ...shutdownCases,
   ...actorCases,
   ...deadlockCases,
   ...electionCases,
   ...crashCases,
+  ...shutdownProcessCases,
   ...pauseCases,
   ...counterCases,
   ...deadlockProcessCases,

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   for (const member of cluster.members) member.kill("SIGCONT");
-  await Promise.all(made.splice(0).map((one) => one.close()));
+  await Promise.all(made.splice(0).map((one) => one.close({ drain: 0 })));
   await cluster.stop();
 });
 

@@ -13,7 +13,7 @@ const made: Locks[] = [];
 let server: RunningServer | null = null;
 
 afterEach(async () => {
-  await Promise.all(made.splice(0).map((one) => one.close()));
+  await Promise.all(made.splice(0).map((one) => one.close({ drain: 0 })));
   await server?.stop();
   server = null;
 });

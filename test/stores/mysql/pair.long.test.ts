@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const locks of opened) await locks.close();
+  for (const locks of opened) await locks.close({ drain: 0 });
   await proxy?.close();
   await pair?.stop();
 });

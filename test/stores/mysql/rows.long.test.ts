@@ -54,7 +54,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const locks of opened) await locks.close();
+  for (const locks of opened) await locks.close({ drain: 0 });
   for (const one of children) await one.kill();
   asking?.close();
   await server?.stop();
@@ -262,7 +262,7 @@ describe("the server", () => {
           "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app' AND db = 'locks'",
         ),
       );
-    for (const locks of opened.splice(0)) await locks.close();
+    for (const locks of opened.splice(0)) await locks.close({ drain: 0 });
     for (const one of children.splice(0)) await one.kill();
     await until("the end of the sessions", async () => (await sessions()) === 1);
     const [one, two] = [createLocks(url()), createLocks(url())];

@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const locks of opened) await locks.close();
+  for (const locks of opened) await locks.close({ drain: 0 });
   await node?.stop();
 });
 
@@ -306,7 +306,7 @@ describe("a server", () => {
   });
 
   it("has no session of ours left after close (P16)", async () => {
-    for (const locks of opened.splice(0)) await locks.close();
+    for (const locks of opened.splice(0)) await locks.close({ drain: 0 });
     const asking = await Asking.open(node.url);
     const sessions = async (): Promise<number> =>
       Number(

@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const locks of opened) await locks.close();
+  for (const locks of opened) await locks.close({ drain: 0 });
   await pool?.end();
   await server?.stop();
 });

@@ -27,7 +27,7 @@ function open(url: string, count = 1): Locks[] {
   return locks;
 }
 
-afterAll(() => Promise.all(opened.map((locks) => locks.close())));
+afterAll(() => Promise.all(opened.map((locks) => locks.close({ drain: 0 }))));
 
 describe("with sentinels", () => {
   let servers: SentinelServers;
@@ -107,7 +107,7 @@ describe("with sentinels", () => {
       retryable: false,
       message: expect.stringContaining('"nobody"') as string,
     });
-    await locks.close();
+    await locks.close({ drain: 0 });
   });
 });
 

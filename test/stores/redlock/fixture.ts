@@ -29,7 +29,7 @@ export class World {
   }
 
   async closeAll(): Promise<void> {
-    await Promise.all([...this.#made].map((locks) => locks.close()));
+    await Promise.all([...this.#made].map((locks) => locks.close({ drain: 0 })));
     this.#made.clear();
   }
 }

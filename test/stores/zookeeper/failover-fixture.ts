@@ -51,7 +51,7 @@ export async function failover(signal: "SIGKILL" | "SIGSTOP"): Promise<Failover>
     return { grants: granted.length, overlaps, fenceErrors, keptByHolder, electionMs, nextGrantMs };
   } finally {
     for (const member of ensemble.members) member.kill("SIGCONT");
-    await Promise.all(all.map((locks) => locks.close()));
+    await Promise.all(all.map((locks) => locks.close({ drain: 0 })));
     await ensemble.stop();
   }
 }
