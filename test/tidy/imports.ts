@@ -57,10 +57,10 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^stores\//,
-    may: [/^core\/(errors|key|window|duration)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
+    may: [/^core\/(errors|key|window|duration|server-clock)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
     mayTypes: [CONTRACT],
     remedy:
-      "a store imports types of the contract, core/errors, key, window, duration, stores/shared and itself",
+      "a store imports types of the contract, core/errors, key, window, duration, server-clock, shared and itself",
   },
   {
     of: /^system\//,

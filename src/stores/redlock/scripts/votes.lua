@@ -6,7 +6,7 @@
 -- ARGV: 1-3 see clock; then per item a text in columns that ballot-items.ts writes
 -- Returns per item: of a proposal 1 where it was accepted, else {"low" | "far", c, time in us}, nine words of the holder (see
 --       rules), {"promised", label}, {"ended"} or why this node may not vote (see marker); of an end 1 if it held the key, else
---       0; of either {"error", text}
+--       0; of either {"error", text}. Then this node's time and its last quarantine (see marker)
 --@include clock
 --@include marker
 
@@ -33,10 +33,9 @@ local function takeLone(name, item)
   local labelEnd = shapeAt + 75 + sub(item, shapeAt + 72, shapeAt + 75)
   local room, ends = math.floor(ttlMs * 1000), now + ttlMs + sub(item, shapeAt + 24, shapeAt + 47)
   local top = fence + room
-  local life = math.ceil(math.max(ends, top / 1000) - now) + KEEP_FENCE_MS
   local body = cmsgpack.pack(top, marks, gone, id, self, fence, room, fence, now, ends, sub(item, shapeAt + 76, labelEnd),
     sub(item, labelEnd + 1))
-  if not redis.pcall('SET', name, SHORT .. body, 'PX', string.format('%.0f', life)).err then return 1 end
+  if not redis.pcall('SET', name, SHORT .. body).err then return 1 end
 end
 
 -- A lone holder of a key that nobody waits for.
@@ -58,11 +57,10 @@ local function endLone(name, item)
   marks[self] = { math.max(open, mark and mark[1] or 0), now }
   if tonumber(sub(item, 3, 14)) >= open then gone[id] = now end
   local body = SHORT .. cmsgpack.pack(c, marks, gone)
-  local life = math.ceil(math.max(0, c / 1000 - now)) + KEEP_FENCE_MS
   -- When memory is full Redis refuses this as a first write, and lets it pass as a second one.
-  if redis.pcall('SET', name, body, 'PX', life).err then
-    redis.call('PEXPIRE', name, life)
-    redis.call('SET', name, body, 'PX', life)
+  if redis.pcall('SET', name, body).err then
+    redis.call('PEXPIRE', name, REMEMBER_MS)
+    redis.call('SET', name, body)
   end
   return 1
 end
@@ -74,6 +72,7 @@ for at = 2, #KEYS do
   answers[at - 1] = answer or false
   if not answer then table.insert(rest, at) end
 end
+answers[#KEYS] = clockText()
 if #rest == 0 then return answers end
 --@include rules
 
