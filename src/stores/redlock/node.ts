@@ -35,7 +35,7 @@ export class Node implements Voter {
   /** While this is set, no vote of the node counts. */
   jump: ClockJump | null = null;
   /** The smallest grace of any lease that was asked of it: a larger movement of its clock is a jump. */
-  graceMs = Number.POSITIVE_INFINITY;
+  graceMs: number = Number.POSITIVE_INFINITY;
   /** Its last quarantine, as it reported with the last reading of its clock that fitted. */
   quarantine = "";
   #clock = new ServerClock();

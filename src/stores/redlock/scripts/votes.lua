@@ -30,10 +30,11 @@ local function takeLone(name, item)
   local id, mark = sub(item, 66, shapeAt - 1), marks[self]
   if fence <= c or fence <= floor or (mark and tonumber(sub(item, 3, 14)) < mark[1]) or gone[id] then return end
   local ttlMs = tonumber(sub(item, shapeAt, shapeAt + 23))
-  local labelEnd = shapeAt + 75 + sub(item, shapeAt + 72, shapeAt + 75)
-  local room, ends = math.floor(ttlMs * 1000), now + ttlMs + sub(item, shapeAt + 24, shapeAt + 47)
+  local labelEnd = shapeAt + 99 + sub(item, shapeAt + 96, shapeAt + 99)
+  local room = tonumber(sub(item, shapeAt + 72, shapeAt + 95))
+  local ends = now + ttlMs + sub(item, shapeAt + 24, shapeAt + 47)
   local top = fence + room
-  local body = cmsgpack.pack(top, marks, gone, id, self, fence, room, fence, now, ends, sub(item, shapeAt + 76, labelEnd),
+  local body = cmsgpack.pack(top, marks, gone, id, self, fence, room, fence, now, ends, sub(item, shapeAt + 100, labelEnd),
     sub(item, labelEnd + 1))
   if not redis.pcall('SET', name, SHORT .. body).err then return 1 end
 end
@@ -79,11 +80,12 @@ if #rest == 0 then return answers end
 local function propose(name, item)
   if not floor then return out() end
   local shapeAt = 66 + sub(item, 63, 65)
-  local labelEnd = shapeAt + 75 + sub(item, shapeAt + 72, shapeAt + 75)
+  local labelEnd = shapeAt + 99 + sub(item, shapeAt + 96, shapeAt + 99)
   local id, turn, fence = sub(item, 66, shapeAt - 1), tonumber(sub(item, 3, 14)), tonumber(sub(item, 27, 44))
   local ttlMs, graceMs = tonumber(sub(item, shapeAt, shapeAt + 23)), tonumber(sub(item, shapeAt + 24, shapeAt + 47))
-  local keepMs, label = tonumber(sub(item, shapeAt + KEEP, shapeAt + 71)), sub(item, shapeAt + 76, labelEnd)
-  local room = math.floor(ttlMs * 1000)
+  local keepMs = tonumber(sub(item, shapeAt + KEEP, shapeAt + 71))
+  local label = sub(item, shapeAt + 100, labelEnd)
+  local room = tonumber(sub(item, shapeAt + 72, shapeAt + 95))
   local it = sweep(read(name))
   if hasEnded(it, id, turn) then return { 'ended' } end
 
