@@ -5,7 +5,7 @@ import { callTimeoutMs } from "../src/core/call.ts";
 import { defaultGraceMs } from "../src/core/window.ts";
 import { check, type NamedViolation } from "./checkers/index.ts";
 import type { History, HistoryEvent } from "./history.ts";
-import { type Fault, type SimSettings, type SimStoreName } from "./settings.ts";
+import { type Fault, type FaultKind, type SimSettings, type SimStoreName } from "./settings.ts";
 import { type Backend, type BackendDeps, WORST_RATE } from "./world/backend.ts";
 import { type ClientDeps, SimClient } from "./world/client.ts";
 import { MemoryBackend } from "./world/memory-backend.ts";
@@ -16,6 +16,9 @@ import { RedisBackend } from "./world/redis-backend.ts";
 import { RedlockBackend } from "./world/redlock-backend.ts";
 import { Resource } from "./world/resource.ts";
 import { Timeline } from "./world/timeline.ts";
+
+/** After these a store of several nodes may count some of them as having forgotten. */
+const MAKES_DOUBTED: ReadonlySet<FaultKind> = new Set(["restart", "forget", "server-clock"]);
 
 const BACKENDS: Readonly<Record<SimStoreName, new (deps: BackendDeps) => Backend>> = {
   memory: MemoryBackend,
@@ -108,8 +111,8 @@ class World {
 
   history(): History {
     const { guarantees, rounds, weaknesses } = this.#backend;
-    const restarted = this.#settings.faults.some(({ kind }) => kind === "restart" || kind === "forget");
-    const quarantineMs = restarted ? this.#backend.quarantineMs : 0;
+    const doubted = this.#settings.faults.some(({ kind }) => MAKES_DOUBTED.has(kind));
+    const quarantineMs = doubted ? this.#backend.quarantineMs : 0;
     return {
       events: this.#events,
       context: {

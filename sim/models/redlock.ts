@@ -5,7 +5,8 @@
 //   must not be confirmed after a larger fence was granted.
 // - "honest": a node drops a holder only when that one no longer believes. Then no two may believe at once.
 //
-// One node may forget everything once. Nodes are interchangeable, and states that differ only in their order are one state.
+// One node may forget everything once, or have its clock jump, which clients see in its next answer. Nodes
+// are interchangeable, and states that differ only in their order are one state.
 
 import type { Model, Step } from "./explore.ts";
 import { type At, Layout, Message, Mode, NOBODY, Phase, ROOM, type State } from "./redlock-state.ts";
@@ -16,6 +17,8 @@ export const MISTAKES = {
   "late-counted": "an acceptance that comes after giving up still counts",
   "renewal-recreates": "a renewal recreates what is gone",
   "forgotten-counter": "a node that forgot votes at once",
+  "jumped-node-votes": "a node whose clock jumped, and which ended a lease early, votes on",
+  "counter-expires": "the counter of a key that nobody holds expires by the clock of its node",
   "reads-first": "a node that forgot reads the others first and sits out after",
   "room-forgotten": "the numbers that follow a fence are not recorded",
   "release-returns-all": "a release returns numbers that were used",
@@ -30,6 +33,8 @@ export interface RedlockModelSettings {
   readonly proposals: number;
   readonly renewals: boolean;
   readonly forgetting: boolean;
+  /** What one node forgets is who holds and what has ended, not its counter: its clock jumped. */
+  readonly jumping?: boolean;
   readonly mistake?: Mistake;
 }
 
@@ -42,17 +47,23 @@ export function redlockModel(settings: RedlockModelSettings): Model<State> {
   return { start: layout.start(), next: (state) => rules.next(state), key: (state) => layout.key(state) };
 }
 
+function votesAtOnce(mistake: Mistake | undefined): boolean {
+  return mistake === "forgotten-counter" || mistake === "jumped-node-votes";
+}
+
 class Rules {
   readonly #settings: RedlockModelSettings;
   readonly #at: Layout;
   readonly #majority: number;
   readonly #room: number;
+  readonly #canForget: boolean;
   #steps: Step<State>[] = [];
 
   constructor(settings: RedlockModelSettings, layout: Layout) {
     this.#settings = settings;
     this.#at = layout;
     this.#majority = Math.floor(settings.nodes / 2) + 1;
+    this.#canForget = settings.forgetting || settings.jumping === true;
     this.#room = settings.mistake === "room-forgotten" ? 0 : ROOM;
   }
 
@@ -218,7 +229,7 @@ class Rules {
   }
 
   #nodeSteps(state: State, node: number): void {
-    const { holder } = this.#at.node(node);
+    const { c, holder } = this.#at.node(node);
     for (let who = 0; who < this.#settings.attempts; who += 1) {
       const talk = this.#at.talk(node, who);
       for (let round = 0; round < this.#settings.proposals; round += 1) {
@@ -239,7 +250,12 @@ class Rules {
         copy[holder] = NOBODY;
       });
     }
-    if (this.#settings.forgetting) this.#forgetting(state, node);
+    if (this.#settings.mistake === "counter-expires" && state[holder] === NOBODY && state[c] !== 0) {
+      this.#step(state, `the counter expires at ${node}`, (copy) => {
+        copy[c] = 0;
+      });
+    }
+    if (this.#canForget) this.#forgetting(state, node);
   }
 
   #mayExpire(state: State, who: number): boolean {
@@ -334,9 +350,9 @@ class Rules {
     const { c, holder, mode } = this.#at.node(node);
     const held = copy[holder];
     copy[this.#at.forgot] = 1;
-    copy[c] = 0;
+    if (this.#settings.jumping !== true) copy[c] = 0;
     copy[holder] = NOBODY;
-    copy[mode] = this.#settings.mistake === "forgotten-counter" ? Mode.Votes : Mode.SitsOut;
+    copy[mode] = votesAtOnce(this.#settings.mistake) ? Mode.Votes : Mode.SitsOut;
     for (let who = 0; who < this.#settings.attempts; who += 1) {
       const talk = this.#at.talk(node, who);
       if (held === who + 1) copy[talk.before] = 1;
@@ -391,11 +407,7 @@ class Rules {
           const heard = counting && (one === round || mistake === "lower-counted");
           if (copy[at] === Message.Sent && copy[talk.ending] === Message.Yes && copy[this.#at.forgot] === 1)
             open[one] = true;
-          else if (
-            copy[at] === Message.Sent &&
-            copy[talk.ending] === Message.Yes &&
-            !this.#settings.forgetting
-          )
+          else if (copy[at] === Message.Sent && copy[talk.ending] === Message.Yes && !this.#canForget)
             copy[at] = Message.No;
           else if (copy[at] === Message.Sent) open[one] = true;
           else if (!heard && copy[at] !== Message.None) copy[at] = Message.No;

@@ -64,7 +64,7 @@ export const redisMutants: readonly Mutant[] = [
     file: RULES,
     edits: [
       {
-        find: "math.min(top, math.max(row.fence, used or mostUsed(row)))",
+        find: "math.min(top, math.max(row.fence, row.used, used))",
         put: "math.min(top, row.fence - 1)",
       },
       {

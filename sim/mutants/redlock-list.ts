@@ -32,8 +32,8 @@ export const redlockMutants: readonly Mutant[] = [
     file: "stores/redlock/scripts/adopt.lua",
     edits: [
       {
-        find: "sign, number = '-', (not marker and ARGV[6] == '1') and 0 or now - upMs + most",
-        put: "sign, number = '+', upMs * 0",
+        find: "mark, quarantine = '~', string.format('r%.0f', wallUs)",
+        put: "mark, quarantine = '+', string.format('r%.0f', wallUs)",
       },
     ],
     killers: ["exclusion", "fences"],

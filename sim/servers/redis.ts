@@ -42,8 +42,6 @@ class Status {
 
 type Answer = RedisReply | Status;
 
-/** A server is not met on its first day. */
-const LONG_AGO_US = 86_400e6;
 const OK = new Status("OK");
 const GLOBALS = ["redis", "KEYS", "ARGV", ...Object.keys(luaLibrary)];
 
@@ -64,20 +62,17 @@ export class RedisServer {
   #keys = new Map<string, Kept>();
   #scripts = new Map<string, Run>();
   #runId = "";
-  #startedUs = 0;
   /** Counts what was written. */
   writes = 0;
 
   constructor(around: RedisSurroundings) {
     this.#around = around;
     this.start(false);
-    this.#startedUs -= LONG_AGO_US;
   }
 
   /** Scripts are forgotten by every start, data only where nothing has kept it. */
   start(forget: boolean): void {
     this.#runId = this.#around.runId();
-    this.#startedUs = this.#around.wallUs();
     this.#scripts = new Map();
     if (forget) this.#keys = new Map();
     this.writes += 1;
@@ -156,8 +151,12 @@ export class RedisServer {
   #expire(name: string, ms: string): number {
     const value = this.#get(name);
     if (value === null) return 0;
-    this.#keys.set(name, { value, endsMs: this.#endsMs(ms) });
     this.writes += 1;
+    if (ms === "0") {
+      this.#keys.delete(name);
+      return 1;
+    }
+    this.#keys.set(name, { value, endsMs: this.#endsMs(ms) });
     return 1;
   }
 
@@ -173,9 +172,8 @@ export class RedisServer {
   }
 
   #info(): string {
-    const up = Math.max(0, Math.floor((this.#around.wallUs() - this.#startedUs) / 1e6));
     const aof = this.#around.durable ? "1" : "0";
-    const lines = ["redis_version:7.4.6", "role:master", `run_id:${this.#runId}`, `uptime_in_seconds:${up}`];
+    const lines = ["redis_version:7.4.6", "role:master", `run_id:${this.#runId}`];
     return [...lines, `aof_enabled:${aof}`, "cluster_enabled:0", "maxmemory:0", ""].join("\r\n");
   }
 

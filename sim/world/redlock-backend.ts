@@ -17,6 +17,7 @@ import { SimRedisPort } from "./redis-port.ts";
 const NODE_TIMEOUT_MS = 1_000;
 /** Leases are extended by so much at most, whatever their ttl. */
 const LONGEST_EXTENSION_MS = 2_000;
+const MARKER = "holdfast:node";
 const [SHORT, FULL] = ["hq1b", "hq1f"] as const;
 /** Where in a short record the id of its holder and the end of its lease are. */
 const [ID_AT, ENDS_AT] = [3, 9] as const;
@@ -40,17 +41,26 @@ export class RedlockBackend implements Backend {
     this.#maxTtlMs = Math.max(LONGEST_EXTENSION_MS, settings.ttlMs);
     this.#hosts = Array.from({ length: settings.nodes ?? 3 }, (_none, at) => {
       const own = random.fork(`node ${at}`);
-      return new RedisHost(`node${at}`, timeline, own, {
+      const host = new RedisHost(`node${at}`, timeline, own, {
         rate: 1 + own.between(-WORST_RATE, WORST_RATE),
         wallOffsetMs: own.between(-2_000, 2_000),
         durable: own.chance(0.5),
       });
+      this.#admit(host);
+      return host;
     });
   }
 
-  /** Where a majority was restarted it may take so long until one votes again; the server's own uptime is in whole seconds. */
+  /** Where a majority was restarted it may take so long until one votes again: clients watch when they ask. */
   get quarantineMs(): number {
-    return this.#maxTtlMs + 1_000;
+    return 1.2 * (this.#maxTtlMs + Math.max(50, this.#maxTtlMs / 10)) + 2_000;
+  }
+
+  /** As a node that clients have known for long. */
+  #admit({ server }: RedisHost): void {
+    const [, run = ""] = /run_id:(\w+)/.exec(String(server.run(["INFO"]))) ?? [];
+    const durable = String(server.run(["CONFIG", "GET", "appendonly"])).endsWith("yes") ? "d" : "n";
+    server.run(["SET", MARKER, `${run}+${durable}${this.#maxTtlMs} 0 r0 0 0`]);
   }
 
   store(process: SimProcess): Store {

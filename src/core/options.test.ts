@@ -94,6 +94,7 @@ describe("options of acquire", () => {
       ttlMs: 30_000,
       graceMs: 3_000,
       keepMs: 0,
+      fenceRoom: 10_000,
       waitMs: 10_000,
       renew: true,
       maxHoldMs: Infinity,
@@ -121,6 +122,7 @@ describe("options of acquire", () => {
       ttlMs: 5_000,
       graceMs: 7,
       keepMs: 90,
+      fenceRoom: 0,
       waitMs: Infinity,
       renew: false,
       maxHoldMs: 3_600_000,
@@ -197,7 +199,8 @@ describe("options of elect", () => {
 });
 
 describe("sameShape", () => {
-  const one = { mode: "exclusive", permits: 1, limit: 1, ttlMs: 100, graceMs: 50, keepMs: 0 } as const;
+  const times = { ttlMs: 100, graceMs: 50, keepMs: 0, fenceRoom: 0 };
+  const one = { mode: "exclusive", permits: 1, limit: 1, ...times } as const;
 
   it("compares every field", () => {
     expect(sameShape(one, { ...one })).toBe(true);

@@ -107,6 +107,7 @@ export interface Shape {
   readonly ttlMs: number;
   readonly graceMs: number;
   readonly keepMs: number;
+  readonly fenceRoom: number;
 }
 
 /** Options of one acquire, complete. */
@@ -190,6 +191,8 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
     ttlMs,
     graceMs: defaults.graceMs ?? defaultGraceMs(ttlMs),
     keepMs,
+    // Only a lone holder may number its own hand-offs.
+    fenceRoom: mode === "exclusive" && limit === 1 ? roomFor(Math.min(ttlMs, defaults.handoffMs)) : 0,
     waitMs: options.wait === undefined ? defaults.waitMs : readWait(options.wait),
     renew: readBoolean("renew", options.renew ?? true),
     maxHoldMs:
@@ -199,6 +202,11 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
     reentrant: readBoolean("reentrant", options.reentrant ?? false),
     within: options.within ?? null,
   };
+}
+
+/** One number per microsecond. */
+function roomFor(handoffMs: number): number {
+  return Math.ceil(handoffMs * 1_000);
 }
 
 export function readElectOptions(options: ElectOptions, defaults: Defaults): Wish {

@@ -19,9 +19,9 @@ export function newRequest(system: System, wish: TurnWish): Request {
 
 /** Written out: this runs for every attempt, and copying an object by spreading it took a tenth of a local acquire. */
 export function makeRequest(wish: TurnWish, id: string, seq: number, queue: boolean): Request {
-  const { mode, permits, limit, ttlMs, graceMs, keepMs } = wish.shape;
+  const { mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom } = wish.shape;
   const { keys, label, actor } = wish;
-  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue };
+  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, queue };
 }
 
 export function limitConflict(

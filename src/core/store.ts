@@ -77,6 +77,12 @@ export interface Request {
   readonly ttlMs: number;
   /** How much longer than ttlMs the store keeps the key. */
   readonly graceMs: number;
+  /**
+   * How many numbers behind each fence the holder can use for hand-offs: a microsecond of the hand-off time
+   * each. A store reserves no more, so that its fences do not run ahead of its clock. 0 for shared locks and
+   * semaphores.
+   */
+  readonly fenceRoom: number;
   /** The key stays taken at least so long after the grant, whether its holder releases it or dies; 0 = no. */
   readonly keepMs: number;
   readonly label: string;

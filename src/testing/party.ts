@@ -17,9 +17,8 @@ import type {
 import { makeIo } from "./io.ts";
 
 /** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
-export type Wish = Partial<
-  Pick<Request, "mode" | "permits" | "limit" | "ttlMs" | "graceMs" | "keepMs" | "label" | "queue">
->;
+type Wished = "mode" | "permits" | "limit" | "ttlMs" | "graceMs" | "keepMs" | "fenceRoom" | "label" | "queue";
+export type Wish = Partial<Pick<Request, Wished>>;
 
 const CALM: Required<Wish> = {
   mode: "exclusive",
@@ -28,6 +27,7 @@ const CALM: Required<Wish> = {
   ttlMs: 30_000,
   graceMs: 50,
   keepMs: 0,
+  fenceRoom: 10_000,
   label: "party",
   queue: true,
 };

@@ -36,6 +36,8 @@ const SETTINGS: Readonly<Record<Mistake, Partial<RedlockModelSettings>>> = {
   "late-counted": { time: "honest" },
   "renewal-recreates": { renewals: true },
   "forgotten-counter": { forgetting: true },
+  "jumped-node-votes": { jumping: true, time: "honest" },
+  "counter-expires": {},
   "reads-first": { forgetting: true },
   "room-forgotten": {},
   "release-returns-all": {},

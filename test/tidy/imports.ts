@@ -63,11 +63,16 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^stores\//,
-    may: [/^core\/(errors|key|window|duration|process-wide)\.ts$/, /^stores\/shared\//, NODE, OUTSIDE],
+    may: [
+      /^core\/(errors|key|window|duration|process-wide|server-clock)\.ts$/,
+      /^stores\/shared\//,
+      NODE,
+      OUTSIDE,
+    ],
     mayTypes: [CONTRACT],
     remedy:
       "a store imports types of the contract, stores/shared, itself, and of core: " +
-      "errors, key, window, duration, process-wide",
+      "errors, key, window, duration, process-wide, server-clock",
   },
   {
     of: /^system\//,

@@ -154,6 +154,7 @@ function expression(pattern: string): RegExp {
   const anchored = pattern.startsWith("^");
   const body = (anchored ? pattern.slice(1) : pattern).replaceAll(/%d|%.|[-.[\]{}\\|^/]/g, (part) => {
     if (part === "%d") return "[0-9]";
+    if (part === "%a") return "[A-Za-z]";
     if (part.startsWith("%") || part === "[" || part === "]")
       throw new LuaError(`the pattern ${pattern} is not known here`);
     if (part === ".") return "[^]";

@@ -56,7 +56,7 @@ export class RowNotes {
     const [key] = request.keys as readonly [string];
     const hash = this.hash(key);
     const shared = request.mode === "shared";
-    const room = shared ? 0 : Math.floor(request.ttlMs * 1_000);
+    const room = shared ? 0 : request.fenceRoom;
     const { proc, process } = this.#writer;
     const who: Value[] = [session, proc, process, request.actor, request.label, idleMs];
     const fence = shared
@@ -74,11 +74,20 @@ export class RowNotes {
     return this.#drawn("row-draw-shared", [this.hash(key)], key, io);
   }
 
-  /** The holder has let go; what it did not use of its room returns to the key. */
-  async clear(request: Request, session: string, drawn: Drawn, used: number, io: Patience): Promise<void> {
+  /** The holder has let go; what it did not use of its room returns to the key. null: nobody can say. */
+  async clear(
+    request: Request,
+    session: string,
+    drawn: Drawn,
+    used: number | null,
+    io: Patience,
+  ): Promise<void> {
     const hash = this.hash(request.keys[0] as string);
     if (request.mode === "shared") await this.#run("row-clear-reader", [hash, request.id], io);
-    else await this.#run("row-clear", [drawn.room, used, hash, session, drawn.fence], io);
+    else {
+      const { fence, room } = drawn;
+      await this.#run("row-clear", [room, used ?? fence + room, hash, session, fence], io);
+    }
   }
 
   async tell(request: Request, session: string, used: number, label: string, io: Patience): Promise<void> {

@@ -131,7 +131,7 @@ export class RowOpenStore implements OpenStore<null> {
   ): Promise<"released" | "not-held"> {
     return this.#do("be told of the release", request.keys[0], async () => {
       this.#end(request);
-      const used = Number(lastFences[0] ?? 0n);
+      const used = lastFences[0] === undefined ? null : Number(lastFences[0]);
       return (await this.#turns.letGo(request.id, used, io)) ? "released" : "not-held";
     });
   }

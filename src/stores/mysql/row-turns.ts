@@ -127,7 +127,7 @@ export class RowTurns {
   }
 
   /** The holder lets go. False when it did not hold. */
-  async letGo(id: string, used: number, io: Io): Promise<boolean> {
+  async letGo(id: string, used: number | null, io: Io): Promise<boolean> {
     const turn = this.#byId.get(id);
     if (turn === undefined) return false;
     const held = turn.state === "held" && turn.session?.alive === true;
@@ -138,7 +138,7 @@ export class RowTurns {
   /** Whatever the request has at the server is taken back. */
   async forget(id: string, io: Io): Promise<void> {
     const turn = this.#byId.get(id);
-    if (turn !== undefined) await this.#finish(turn, 0, io);
+    if (turn !== undefined) await this.#finish(turn, null, io);
     await this.#settleDoubt(id, io);
   }
 
@@ -186,7 +186,7 @@ export class RowTurns {
   }
 
   /** Ends a turn in whatever state it is. */
-  async #finish(turn: RowTurn, used: number, io: Io): Promise<void> {
+  async #finish(turn: RowTurn, used: number | null, io: Io): Promise<void> {
     const { state, session, request, drawn } = turn;
     turn.state = "over";
     this.#byId.delete(request.id);

@@ -105,10 +105,9 @@ export class Quick {
   #shapeOf(request: Request): string {
     const last = this.#shape;
     if (last !== null && sameShape(last.of, request)) return last.text;
-    const { ttlMs, graceMs, label, actor } = request;
+    const { ttlMs, graceMs, fenceRoom, label, actor } = request;
     const life = String(Math.ceil(ttlMs + graceMs) + KEEP_FENCE_MS);
-    const numbers =
-      pad(Math.floor(ttlMs * 1_000), 12) + pad(holdUs(request), 13) + life.length + life.padEnd(10);
+    const numbers = pad(fenceRoom, 12) + pad(holdUs(request), 13) + life.length + life.padEnd(10);
     const text = `${numbers}${pad(Buffer.byteLength(label), 4)}${label}${actor}`;
     this.#shape = { of: request, text };
     return text;
@@ -128,7 +127,8 @@ export function isSimple(request: Request, turn: number): boolean {
 }
 
 function sameShape(a: Request, b: Request): boolean {
-  return a.ttlMs === b.ttlMs && a.graceMs === b.graceMs && a.label === b.label && a.actor === b.actor;
+  const times = a.ttlMs === b.ttlMs && a.graceMs === b.graceMs && a.fenceRoom === b.fenceRoom;
+  return times && a.label === b.label && a.actor === b.actor;
 }
 
 function holdUs({ ttlMs, graceMs }: Request): number {

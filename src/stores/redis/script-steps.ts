@@ -67,9 +67,9 @@ export class ScriptSteps implements Steps {
         return { granted: loneGrant(fence, request) };
       }
     }
-    const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue } = request;
+    const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue, fenceRoom } = request;
     const numbers = [permits, limit, ttlMs, graceMs, keepMs].map(String);
-    const rest = [label, actor, queue ? "1" : "0", ...open().map(String)];
+    const rest = [label, actor, queue ? "1" : "0", String(fenceRoom), ...open().map(String)];
     const args = [id, String(turn), String(seq), mode, ...numbers, ...rest];
     if (this.#attempts === null)
       return readAttempt(await this.#run("attempt", request.keys, args, io), request);

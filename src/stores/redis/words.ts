@@ -86,12 +86,11 @@ export function readPush(message: string): Push | null {
 }
 
 /** A plain lock that was free: the rest of the grant follows from the request. */
-export function loneGrant(fence: string, { ttlMs, seq }: Request): Grant<null> {
+export function loneGrant(fence: string, { ttlMs, seq, fenceRoom }: Request): Grant<null> {
   if (!/^[1-9]\d{15}$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
-  const room = Math.floor(ttlMs * 1_000);
   return {
     fences: [BigInt(fence)],
-    fenceRoom: room,
+    fenceRoom,
     validMs: ttlMs,
     anchor: seq,
     cookie: null,

@@ -167,7 +167,7 @@ function again({ fleet, proposals }: AttemptDeps, votes: Votes, standing: Standi
 }
 
 function granted(request: Request, standing: Standing, fence: number): AttemptAnswer<Cookie> {
-  const fenceRoom = Math.floor(request.ttlMs * 1_000);
+  const { fenceRoom } = request;
   standing.used = fence + fenceRoom;
   return {
     granted: {

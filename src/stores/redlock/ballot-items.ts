@@ -32,8 +32,8 @@ export class BallotItems {
   #shapeOf(request: Request): string {
     const last = this.#shape;
     if (last !== null && alike(last.of, request)) return last.text;
-    const { ttlMs, graceMs, keepMs, label, actor } = request;
-    const times = [ttlMs, graceMs, keepMs].map((ms) => column(ms, TIME)).join("");
+    const { ttlMs, graceMs, keepMs, fenceRoom, label, actor } = request;
+    const times = [ttlMs, graceMs, keepMs, fenceRoom].map((ms) => column(ms, TIME)).join("");
     const text = `${times}${column(Buffer.byteLength(label), 4)}${label}${actor}`;
     this.#shape = { of: request, text };
     return text;
@@ -42,7 +42,7 @@ export class BallotItems {
 
 function alike(a: Request, b: Request): boolean {
   const times = a.ttlMs === b.ttlMs && a.graceMs === b.graceMs && a.keepMs === b.keepMs;
-  return times && a.label === b.label && a.actor === b.actor;
+  return times && a.fenceRoom === b.fenceRoom && a.label === b.label && a.actor === b.actor;
 }
 
 function column(number: number, width: number): string {

@@ -145,7 +145,7 @@ function settings(node: string, info: Info): Finding[] {
       id: "persistence",
       level: "info",
       what: `${node} has no append-only file`,
-      why: "after a restart it has to sit out for maxTtl before it votes again",
+      why: "after a restart it is in quarantine for longer than maxTtl before it votes again",
       fix: "set appendonly yes and appendfsync always where restarts are frequent",
     });
   }

@@ -1,6 +1,7 @@
 // What one turn of the event loop asks of a node goes there as one command: most of what a vote costs is the call, not the vote.
 // It never waits for more than that turn, and what is wrong with one item is no affair of the others.
 
+import type { System } from "../../core/system.ts";
 import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
 import type { Node } from "./node.ts";
 
@@ -19,14 +20,17 @@ export class Desk {
   readonly #node: Node;
   readonly #markerKey: string;
   readonly #head: readonly string[];
+  readonly #system: System;
   #jobs: Job[] = [];
 
-  constructor(node: Node, markerKey: string, head: readonly string[]) {
+  constructor(node: Node, markerKey: string, head: readonly string[], system: System) {
     this.#node = node;
+    this.#system = system;
     this.#markerKey = markerKey;
     this.#head = head;
   }
 
+  /** Resolves to what the node answers to this item. */
   ask(record: string, item: string, patience: Patience): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#jobs.push({ record, item, patience, resolve, reject });
@@ -51,8 +55,13 @@ export class Desk {
     }
     // Where there is no connection, all wait as long as the most patient one.
     const { patience } = jobs.reduce((a, b) => (waitMs(b) >= waitMs(a) ? b : a));
+    const sentMs = this.#system.monoMs();
     this.#node.script("votes", names, words, patience).then(
-      (reply) => answer(jobs, listOf(reply)),
+      (reply) => {
+        const replies = listOf(reply);
+        this.#node.readClock(textOf(replies[jobs.length]), sentMs);
+        answer(jobs, replies);
+      },
       (error: unknown) => {
         for (const job of jobs) job.reject(error);
       },

@@ -11,7 +11,7 @@ export { redlockGuarantees } from "./guarantees.ts";
 export interface RedlockOptions {
   /** Each a connected client of node-redis (4 to 6) or ioredis (5, 6), or a URL `redis://` or `rediss://`. Mixed as you like. */
   readonly nodes: readonly (string | object)[];
-  /** No lease lasts longer without renewal; a node that was restarted sits out for so long. The same in every process. */
+  /** No lease lasts longer without renewal; a restarted node is in quarantine for longer. The same in every process. */
   readonly maxTtl?: Duration;
   /** How long a single node is waited for where the vote hangs on it. */
   readonly nodeTimeout?: Duration;

@@ -1,6 +1,9 @@
-// Who may vote. A node that was restarted or emptied may have forgotten locks and fences, and two majorities would no longer
-// share a node that remembers. So it does not vote until
-// 1. the longest ttl has passed since it was started: whatever it had granted is over, whatever was asked of it is decided;
+// Who may vote. A node that was restarted or emptied may have forgotten locks and fences, and two majorities
+// would no longer share a node that remembers. A node whose clock jumped may have ended leases early. So it
+// is in quarantine and does not vote until
+// 1. clients have watched it for 1.2 times the longest ttl and its grace, by their own monotonic clocks:
+//    whatever it had granted is over, whatever was asked of it is decided. The clock of the node proves
+//    nothing, and neither does its uptime, which follows it;
 // 2. and then a majority of the others has been read for the largest fence that they have accepted, which becomes its floor.
 // The order matters: a proposal that it accepted before it was killed may reach its majority after an earlier reading.
 // Where a majority of the nodes is new (a first start, or a power cut that emptied all) there is nobody to read from, and
@@ -12,13 +15,17 @@ import { type Patience, listOf, type Reply, textOf } from "../redis/port.ts";
 import { evictingError } from "./errors.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Node } from "./node.ts";
-import { type Out, outWords, readOut } from "./words.ts";
+import { type Out, outOf, outWords, readLook, readOut } from "./words.ts";
 
-/** Markers live for a week and are written anew once in so many ms. */
-const REFRESH_MS = 3_600_000;
+/** Markers are brought up to date, and old records swept, about once in so many ms. */
+const REFRESH_MS = 600_000;
+/** A node in quarantine is watched at most so often. */
+const WATCH_EVERY_MS = 100;
 /** Reading all records of a node may take a while. */
 const SURVEY_MS = 10_000;
 const FOREVER: Patience = { signal: new AbortController().signal };
+
+type MembershipScript = "adopt" | "look" | "quarantine" | "rejoin" | "survey" | "sweep";
 
 export interface MembershipOptions {
   readonly markerKey: string;
@@ -44,6 +51,7 @@ export class Membership {
   readonly #fleet: Fleet;
   readonly #options: MembershipOptions;
   #rejoining: Promise<ReadonlySet<Node>> | null = null;
+  #judging: Promise<void> | null = null;
   readonly #mending = new Map<Node, Promise<boolean>>();
   readonly #told = new Map<Node, string>();
   #refreshedMs: number;
@@ -61,12 +69,19 @@ export class Membership {
     node.durable = await this.#isDurable(node);
     const { maxTtlMs, fresh, evicting } = this.#options;
     const flag = (on: boolean): string => (on ? "1" : "0");
-    const args = [String(maxTtlMs), flag(node.durable), flag(fresh), node.run, flag(evicting)];
-    const [run, state, upMs, leftMs] = listOf(await this.#run(node, "adopt", args)).map(textOf);
-    node.run = run ?? "";
-    if (state === "evicting") throw evictingError(node.name, upMs ?? "");
-    if (state === "voting") return null;
-    return { kind: "out", why: state as Out["why"], upMs: Number(upMs), leftMs: Number(leftMs) };
+    const { system } = this.#options;
+    // Only what passed between the answer to one contact and the send of the next has certainly passed at the
+    // node.
+    const sinceMs = node.watch === null ? 0 : Math.max(0, Math.floor(system.monoMs() - node.watch.readMs));
+    const settings = [String(maxTtlMs), flag(node.durable), flag(fresh), node.run, flag(evicting)];
+    const args = [...settings, node.watch?.seen ?? "", String(sinceMs)];
+    const reply = listOf(await this.#run(node, "adopt", args)).map(textOf);
+    const [run = "", state, cause = "", leftMs, seen = "", sweeps] = reply;
+    node.run = run;
+    if (state === "evicting") throw evictingError(node.name, cause);
+    node.watch = { seen, readMs: system.monoMs() };
+    if (sweeps === "1") this.#sweep(node).catch(() => {});
+    return state === "voting" ? null : outOf(state, cause, leftMs);
   }
 
   /** A node that said it may not vote is helped as far as it can be. Resolves to whether it votes now; never rejects. */
@@ -78,7 +93,14 @@ export class Membership {
 
   async #mend(node: Node, first: Out): Promise<boolean> {
     try {
-      const out = first.why === "strange" ? await this.adopt(node) : first;
+      if (first.why === "jumped") {
+        this.#judging ??= this.#judgeJumps().finally(() => {
+          this.#judging = null;
+        });
+        await this.#judging;
+        return node.jump === null;
+      }
+      const out = first.why === "ready" || this.#isWatched(node, first) ? first : await this.adopt(node);
       if (out === null) return true;
       if (out.why === "ready") return (await this.rejoin()).has(node);
       this.#announce(node, out);
@@ -86,6 +108,55 @@ export class Membership {
       // It is asked again with the next vote.
     }
     return false;
+  }
+
+  #isWatched({ watch }: Node, { why }: Out): boolean {
+    if (why !== "waiting" || watch === null) return false;
+    return this.#options.system.monoMs() - watch.readMs < WATCH_EVERY_MS;
+  }
+
+  /**
+   * Clocks of nodes moved against this machine's. Where most of them moved the same way, it was this machine
+   * that stood still or was corrected, and they count as before. Otherwise these nodes count as having
+   * forgotten.
+   */
+  async #judgeJumps(): Promise<void> {
+    const { nodes, majority } = this.#fleet;
+    const { system } = this.#options;
+    const { votes } = await this.#fleet.ask<null, never>(
+      {
+        ask: async (node) => {
+          const sentMs = system.monoMs();
+          node.readClock(readLook(await this.#run(node, "look", [])).clock, sentMs);
+          return null;
+        },
+        decide: () => null,
+      },
+      { timeoutMs: SURVEY_MS },
+    );
+    const jumped = nodes.filter(({ jump }) => jump !== null);
+    const forward = jumped.filter(({ jump }) => (jump?.movedMs ?? 0) > 0);
+    const back = jumped.filter((node) => !forward.includes(node));
+    const alike = [forward, back].find(({ length }) => length >= majority) ?? [];
+    for (const node of alike) node.acceptJump();
+    if (alike.length > 0)
+      nodes.filter((_node, at) => votes[at]?.state !== "answered").forEach((node) => node.forgetClock());
+    await Promise.allSettled(
+      jumped
+        .filter((node) => !alike.includes(node))
+        .map(async (node) => {
+          await this.#run(node, "quarantine", [node.quarantine]);
+          node.acceptJump();
+        }),
+    );
+  }
+
+  /** Deletes the records of keys that nobody has used for long, a page at a time. */
+  async #sweep(node: Node): Promise<void> {
+    const pattern = this.#globPrefix(node) + this.#options.pattern;
+    let cursor = "0";
+    do cursor = textOf(await this.#run(node, "sweep", [cursor, pattern]));
+    while (cursor !== "0");
   }
 
   /** Takes in all nodes that have sat out. Resolves to those that vote now. */
@@ -96,7 +167,7 @@ export class Membership {
     return this.#rejoining;
   }
 
-  /** Keeps the markers from running out; called with every attempt. */
+  /** Keeps the markers up to date; called with every attempt. */
   refresh(): void {
     const nowMs = this.#options.system.monoMs();
     if (nowMs - this.#refreshedMs < REFRESH_MS) return;
@@ -183,14 +254,15 @@ export class Membership {
     }
   }
 
-  /** Once per start of a node: attempts ask it again and again. */
+  /** Once per quarantine: attempts ask it again and again. */
   #announce(node: Node, out: Out): void {
-    if (this.#told.get(node) === node.run) return;
-    this.#told.set(node, node.run);
+    const quarantine = `${node.run} ${node.watch?.seen.split(" ")[0] ?? ""}`;
+    if (this.#told.get(node) === quarantine) return;
+    this.#told.set(node, quarantine);
     this.tell({ node: node.name, what: outWords(out), votesInMs: out.leftMs });
   }
 
-  #run(node: Node, name: "adopt" | "look" | "survey" | "rejoin", args: readonly string[]): Promise<Reply> {
+  #run(node: Node, name: MembershipScript, args: readonly string[]): Promise<Reply> {
     const { markerKey, head } = this.#options;
     return node.script(name, [markerKey], [...head, ...args], FOREVER);
   }
@@ -202,7 +274,7 @@ export function absenceFinding(node: string, out: Out): Finding {
     id: "quarantine",
     level: "warning",
     what: `${node} ${outWords(out)}`,
-    why: "it may have forgotten locks and fences, so the others have to be a majority without it",
+    why: "it may have forgotten or ended leases, so the others have to be a majority without it",
     fix: "wait; with appendonly yes and appendfsync always a restart forgets nothing and costs no time",
   };
 }

@@ -6,11 +6,14 @@
 // misses is superseded: the majority has decided without it, and what it granted before ends with its ttl.
 
 import { markUnsent } from "../../core/errors.ts";
+import { ServerClock, type ServerReading } from "../../core/server-clock.ts";
 import type { System } from "../../core/system.ts";
 import { type Patience, type RedisPort, type Reply, runScript } from "../redis/port.ts";
 import type { Voter } from "./quorum.ts";
 import { scripts, type ScriptName } from "./scripts.generated.ts";
 
+/** No smaller movement of a node's clock is taken for a jump, whatever the grace. */
+const LEAST_JUMP_MS = 50;
 /** Between two attempts to connect to a node that refused. */
 const RECONNECT_MS = 500;
 /** A node with so many unanswered calls, of which one is so old, is silent. */
@@ -18,6 +21,13 @@ const MOST_UNANSWERED = 100;
 const SILENT_MS = 2_000;
 /** A silent node is sent one call in this time. */
 const PROBE_MS = 250;
+
+/** A reading of a node's clock that does not fit those before it. */
+export interface ClockJump {
+  readonly movedMs: number;
+  readonly reading: ServerReading;
+  readonly quarantine: string;
+}
 
 export type Connect = () => RedisPort | Promise<RedisPort>;
 
@@ -30,6 +40,15 @@ export class Node implements Voter {
   run = "";
   /** Every write is on its disk before it is acknowledged. */
   durable = false;
+  /** Its quarantine and for how long it has been watched, as `adopt` last answered, and when that was. */
+  watch: { readonly seen: string; readonly readMs: number } | null = null;
+  /** While this is set, no vote of the node counts. */
+  jump: ClockJump | null = null;
+  /** The smallest grace of any lease that was asked of it: a larger movement of its clock is a jump. */
+  graceMs: number = Number.POSITIVE_INFINITY;
+  /** Its last quarantine, as it reported with the last reading of its clock that fitted. */
+  quarantine = "";
+  #clock = new ServerClock();
   readonly #connect: Connect;
   readonly #system: System;
   #port: RedisPort | null = null;
@@ -78,6 +97,33 @@ export class Node implements Voter {
     patience: Patience,
   ): Promise<Reply> {
     return this.#ask((port) => runScript(port, scripts[name], keys, args, patience));
+  }
+
+  /** An answer carried the node's time and its last quarantine. */
+  readClock(text: string, sentMs: number): void {
+    const [us, quarantine = ""] = text.split(" ");
+    const reading = { serverMs: Number(us) / 1_000, sentMs, receivedMs: this.#system.monoMs() };
+    const movedMs = this.#clock.movedMs(reading, Math.max(LEAST_JUMP_MS, this.graceMs));
+    // Where it has been in quarantine since, somebody else has seen the jump.
+    if (movedMs !== 0 && quarantine === this.quarantine) this.jump ??= { movedMs, reading, quarantine };
+    else this.#takeReading(reading, quarantine);
+  }
+
+  /** The jump has been dealt with: the clock counts as it is now. */
+  acceptJump(): void {
+    if (this.jump !== null) this.#takeReading(this.jump.reading, this.jump.quarantine);
+    this.jump = null;
+  }
+
+  /** What is known of its clock is of no use any more. */
+  forgetClock(): void {
+    this.#clock = new ServerClock();
+    this.jump = null;
+  }
+
+  #takeReading(reading: ServerReading, quarantine: string): void {
+    this.#clock.take(reading);
+    this.quarantine = quarantine;
   }
 
   async close(): Promise<void> {

@@ -2,6 +2,7 @@
 // of the event loop.
 
 import type { Io, Request } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
 import type { Names } from "../redis/names.ts";
 import { type Patience, type Reply, textOf } from "../redis/port.ts";
 import type { Standing } from "./attempt.ts";
@@ -10,7 +11,7 @@ import { Desk } from "./desk.ts";
 import type { Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
 import type { Standings } from "./standings.ts";
-import { type NodeAnswer, readAttempt } from "./words.ts";
+import { JUMPED, type NodeAnswer, readAttempt } from "./words.ts";
 
 /** Sent now or not at all: a client must not queue it for a node that is not connected. */
 const AT_ONCE: Patience = { signal: new AbortController().signal, timeoutMs: 0 };
@@ -22,6 +23,7 @@ export interface PollingDeps {
   readonly head: readonly string[];
   readonly standings: Standings;
   readonly membership: Membership;
+  readonly system: System;
 }
 
 export class Polling {
@@ -32,7 +34,9 @@ export class Polling {
 
   constructor(nodes: readonly Node[], deps: PollingDeps) {
     this.#deps = deps;
-    this.#desks = new Map(nodes.map((node) => [node, new Desk(node, deps.markerKey, deps.head)]));
+    this.#desks = new Map(
+      nodes.map((node) => [node, new Desk(node, deps.markerKey, deps.head, deps.system)]),
+    );
   }
 
   /** Gives the way to put one proposal to a node. A node that says that it may not vote is helped, and asked once more if it then may. */
@@ -40,8 +44,11 @@ export class Polling {
     const { standings, membership } = this.#deps;
     const record = this.#record(request);
     const item = this.#items.proposal(request, standing, fence, standings.oldestOpen(request));
-    const put = async (node: Node): Promise<NodeAnswer> =>
-      readAttempt(await this.#desk(node).ask(record, item, io));
+    const put = async (node: Node): Promise<NodeAnswer> => {
+      node.graceMs = Math.min(node.graceMs, request.graceMs);
+      const reply = await this.#desk(node).ask(record, item, io);
+      return node.jump === null ? readAttempt(reply) : JUMPED;
+    };
     return async (node) => {
       const answer = await put(node);
       if (answer.kind !== "out" || !(await membership.mend(node, answer))) return answer;

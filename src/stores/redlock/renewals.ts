@@ -14,7 +14,7 @@ import { type Out, outWords, readOut, readRenewal, type RenewWord } from "./word
 const RENEWED_AT_ONCE = 100;
 
 type Words = readonly RenewWord[] | Out;
-type Send = (node: Node, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
+type Send = (node: Node, keys: readonly string[], args: readonly string[]) => Promise<Reply | Out>;
 
 export async function renewed(
   fleet: Fleet,
@@ -44,7 +44,13 @@ async function batch(
     {
       ask: async (node) => {
         const reply = await send(node, keys, args);
-        return readOut(reply) ?? listOf(reply).map((word) => readRenewal(textOf(word)));
+        if (isOut(reply)) return reply;
+        return (
+          readOut(reply) ??
+          listOf(reply)
+            .slice(0, keys.length)
+            .map((word) => readRenewal(textOf(word)))
+        );
       },
       decide: (now) => (items.every((item, at) => answerOf(fleet, now, item, at) !== null) ? true : null),
     },
@@ -81,4 +87,8 @@ function unknown(
     "kind" in words ? outWords(words) : `says ${(words[at] as RenewWord).state}`,
   );
   return { state: "unknown", cause: quorumError("renewal", key, nodes, fleet.majority) };
+}
+
+function isOut(reply: Reply | Out): reply is Out {
+  return typeof reply === "object" && reply !== null && "kind" in reply;
 }

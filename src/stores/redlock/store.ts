@@ -20,7 +20,7 @@ import type {
   StoreNotice,
 } from "../../core/store.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { type Patience, type Reply, textOf } from "../redis/port.ts";
+import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
 import { Names } from "../redis/names.ts";
 import { attempt, type AttemptDeps, type Cookie } from "./attempt.ts";
 import { findings } from "./check.ts";
@@ -40,7 +40,7 @@ import type { ScriptName } from "./scripts.generated.ts";
 import { Standings } from "./standings.ts";
 import { type Question, tally } from "./tally.ts";
 import { lockInfo } from "./views.ts";
-import { type Look, readLook, readOut } from "./words.ts";
+import { JUMPED, type Look, type Out, readLook, readOut } from "./words.ts";
 
 /** Enough to tell a handful of processes from each other. */
 const PROC_LENGTH = 16;
@@ -91,6 +91,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       head: this.#head,
       standings: this.#standings,
       membership: this.membership,
+      system,
     });
     const { fleet } = this;
     this.#attempts = { fleet, proposals: this.#proposals, system, polling: this.#polling };
@@ -115,7 +116,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]> {
     for (const { request, ttlMs } of items) refuseLong(this.#key(request), ttlMs, this.#settings.maxTtlMs);
-    return renewed(this.fleet, items, io, (node, keys, args) => this.#vote(node, "renew", keys, args, io));
+    return renewed(this.fleet, items, io, (node, keys, args) => this.#renewal(node, keys, args, io));
   }
 
   async release(
@@ -231,7 +232,12 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     if (this.#closed) throw closedError(keys[0]);
     const { votes } = await this.fleet.ask<Look, never>(
       {
-        ask: async (node) => readLook(await this.#vote(node, "look", keys, [], io)),
+        ask: async (node) => {
+          const sentMs = this.#attempts.system.monoMs();
+          const look = readLook(await this.#vote(node, "look", keys, [], io));
+          node.readClock(look.clock, sentMs);
+          return look;
+        },
         decide: () => null,
       },
       io,
@@ -253,6 +259,24 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     const out = readOut(reply);
     if (out === null || !(await this.membership.mend(node, out))) return reply;
     return node.script(name, names, words, io);
+  }
+
+  /** Renews on one node. The last word of the answer is the node's clock, and none counts after a jump. */
+  async #renewal(
+    node: Node,
+    keys: readonly string[],
+    args: readonly string[],
+    io: Patience,
+  ): Promise<Reply | Out> {
+    const { system } = this.#attempts;
+    for (let tries = 1; ; tries += 1) {
+      const sentMs = system.monoMs();
+      const reply = await this.#vote(node, "renew", keys, args, io);
+      const clock = readOut(reply) === null ? listOf(reply).at(-1) : undefined;
+      if (clock !== undefined) node.readClock(textOf(clock), sentMs);
+      if (node.jump === null) return reply;
+      if (tries > 1 || !(await this.membership.mend(node, JUMPED))) return JUMPED;
+    }
   }
 
   #key(request: Request): string {

@@ -6,13 +6,20 @@ import { listOf, type Reply, textOf } from "../redis/port.ts";
 
 const REVOKED = "revoked:";
 
-/** Why a node may not vote. `strange`: its marker is not the running server's; `ready`: it may be taken in again. */
+/**
+ * Why a node may not vote. `strange`: its marker is not the running server's; `waiting`: it is in quarantine;
+ * `ready`: it may be taken in again; `jumped`: its clock does not fit.
+ */
 export interface Out {
   readonly kind: "out";
-  readonly why: "strange" | "waiting" | "ready";
-  readonly upMs: number;
+  readonly why: "strange" | "waiting" | "ready" | "jumped";
+  /** What the quarantine is for. */
+  readonly cause: "restart" | "clock";
+  /** For how long clients have to watch it yet. */
   readonly leftMs: number;
 }
+
+export const JUMPED: Out = { kind: "out", why: "jumped", cause: "clock", leftMs: 0 };
 
 /** A holder as one node knows it. `fence` names the grant, `info.fence` is the number in use. */
 export interface Held {
@@ -50,8 +57,17 @@ export function readAttempt(reply: Reply): NodeAnswer {
 /** null when the node votes. */
 export function readOut(reply: Reply): Out | null {
   if (!Array.isArray(reply) || textOf(reply[0] as Reply) !== "out") return null;
-  const [, why, upMs, leftMs] = listOf(reply).map(textOf);
-  return { kind: "out", why: why as Out["why"], upMs: Number(upMs), leftMs: Number(leftMs) };
+  const [, why, cause, leftMs] = listOf(reply).map(textOf);
+  return outOf(why, cause, leftMs);
+}
+
+export function outOf(why?: string, cause?: string, leftMs?: string): Out {
+  return {
+    kind: "out",
+    why: why as Out["why"],
+    cause: cause === "c" ? "clock" : "restart",
+    leftMs: Number(leftMs),
+  };
 }
 
 function readHeld(words: readonly string[]): Held | null {
@@ -89,11 +105,14 @@ export interface View {
 export interface Look {
   readonly out: Out | null;
   readonly views: readonly View[];
+  /** The node's time and its last quarantine. */
+  readonly clock: string;
 }
 
 export function readLook(reply: Reply): Look {
-  const [out, ...keys] = listOf(reply);
-  const views = keys.map((key): View => {
+  const [out, ...rest] = listOf(reply);
+  const clock = textOf(rest.at(-1));
+  const views = rest.slice(0, -1).map((key): View => {
     const [row, line] = listOf(key).map((part) => listOf(part).map(textOf));
     const words = line ?? [];
     const waiters = words.flatMap((label, at) =>
@@ -101,14 +120,15 @@ export function readLook(reply: Reply): Look {
     );
     return { holder: readHeld(row ?? []), waiters };
   });
-  return { out: readOut(out), views };
+  return { out: readOut(out), views, clock };
 }
 
 /** For errors, `inspect` and events. */
-export function outWords({ why, upMs, leftMs }: Out): string {
-  const since = `restarted ${Math.round(upMs / 1_000)} s ago`;
+export function outWords({ why, cause, leftMs }: Out): string {
+  const since = cause === "clock" ? "has a clock that jumped" : "was restarted or emptied";
   if (why === "waiting") return `${since}, votes again in ${Math.ceil(leftMs / 1_000)} s`;
   if (why === "ready") return `${since}, votes again once a majority of the others has told it their fences`;
+  if (why === "jumped") return `${since}, and does not vote`;
   return "has no marker of this server: it was restarted or emptied, and does not vote";
 }
 

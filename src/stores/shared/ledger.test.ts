@@ -23,6 +23,7 @@ function request(id: string, more: Partial<Request> = {}): Request {
     limit: 1,
     ttlMs: 30_000,
     graceMs: 1_000,
+    fenceRoom: 10_000,
     keepMs: 0,
   } as const;
   return { ...base, id, label: id, actor: id, queue: true, ...more };
@@ -61,7 +62,29 @@ test("a forced revoke reserves the whole room: who was robbed may still be handi
   const { server } = clock();
   const first = fenceOf(server, request("a"));
   server.revoke(client, "k", { reason: "x", force: true });
-  expect(fenceOf(server, request("b"))).toBeGreaterThan(first + 29_999_999n);
+  expect(fenceOf(server, request("b"))).toBeGreaterThan(first + 9_999n);
+});
+
+test("a forced revoke leaves fences no further ahead of the clock than hand-offs can use (P3)", () => {
+  const { now, server } = clock();
+  fenceOf(server, request("a", { ttlMs: 3_600_000 }));
+  server.revoke(client, "k", { reason: "x", force: true });
+  const ahead = Number(fenceOf(server, request("b"))) - (1_700_000_000_000 + now) * 1_000;
+  expect(ahead).toBeLessThan(20_000);
+});
+
+test("a clock that was set back does not lower the fence that was handed on (P3)", () => {
+  const state = clock();
+  const held = request("a", { fenceRoom: 3_000_000 });
+  const first = fenceOf(state.server, held);
+  state.now += 1_800;
+  const handedOn = first + 1_700_000n;
+  state.server.renew(client, [
+    { request: held, cookie: null, ttlMs: 30_000, lastFences: [handedOn], label: "a" },
+  ]);
+  state.now -= 1_750;
+  state.server.abandon(client, held);
+  expect(fenceOf(state.server, request("b"))).toBeGreaterThan(handedOn);
 });
 
 test("an attempt without a place in line has no effect when it arrives a second time after its answer (P8)", () => {

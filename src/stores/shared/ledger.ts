@@ -12,7 +12,7 @@
 import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
 import type { LedgerGrant } from "./grant.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
-import { claimFor, fits, holder, holds, mostUsed, newHolder, newWaiter, unseat } from "./rows.ts";
+import { claimFor, fits, holder, holds, newHolder, newWaiter, unseat } from "./rows.ts";
 
 /** What one step knows of its surroundings. */
 export interface Moment {
@@ -194,10 +194,12 @@ export class Ledger {
   }
 
   /** Takes a holder out, or leaves its shadow where the key must stay taken. */
-  #let(record: KeyRecord, row: HolderRow, used: number = mostUsed(row, this.#moment.nowMs)): void {
-    // Unless others were granted since: what the holder cannot have used returns to the key, so that fences do not run
-    // ahead of the clock and grow even when the record is lost (P3).
-    if (record.last === row.fence + row.room) record.last = Math.min(record.last, Math.max(row.fence, used));
+  #let(record: KeyRecord, row: HolderRow, used?: number): void {
+    // Unless others were granted since: what the holder did not use returns to the key, so that fences do not
+    // run ahead of the clock and grow even when the record is lost (P3). Where nobody can say what it used,
+    // the whole room counts: no clock is asked, because it may have been set back.
+    if (used !== undefined && record.last === row.fence + row.room)
+      record.last = Math.min(record.last, Math.max(row.fence, row.used, used));
     if (row.proc !== "" && row.keepUntil > this.#moment.nowMs) {
       row.id = "";
       row.proc = "";
@@ -259,7 +261,8 @@ export class Ledger {
     const { nowMs, wallUs } = this.#moment;
     const claimMs = claimFor(this.#moment.claimMs, waiter.ttlMs);
     // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a larger one.
-    const room = waiter.mode === "exclusive" && waiter.limit === 1 ? Math.floor(waiter.ttlMs * 1_000) : 0;
+    const alone = waiter.mode === "exclusive" && waiter.limit === 1;
+    const room = alone ? (waiter.room ?? Math.floor(waiter.ttlMs * 1_000)) : 0;
     const fences = records.map((record) => {
       const fence = Math.max(record.last + 1, Math.floor(wallUs));
       unseat(record, waiter.id);

@@ -12,6 +12,7 @@ const text: Check = (value) => typeof value === "string";
 const maybeText: Check = (value) => value === undefined || text(value);
 const time: Check = (value) => typeof value === "number" && Number.isFinite(value);
 const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const maybeCount: Check = (value) => value === undefined || count(value);
 const some: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 1;
 const mode: Check = (value) => value === "exclusive" || value === "shared";
 const texts: Check = (value) => value === undefined || (Array.isArray(value) && value.every(text));
@@ -24,7 +25,8 @@ const HOLDER: Readonly<Record<keyof HolderRow, Check>> = {
 };
 const WAITER: Readonly<Record<keyof WaiterRow, Check>> = {
   ...PERSON,
-  ...{ seq: count, seen: time, limit: some, ttlMs: time, graceMs: time, keepMs: time, keys: texts },
+  ...{ seq: count, seen: time, limit: some, ttlMs: time, graceMs: time, keepMs: time },
+  ...{ room: maybeCount, keys: texts },
 };
 
 function fits(value: unknown, shape: Shape): boolean {

@@ -37,6 +37,8 @@ export interface WaiterRow {
   ttlMs: number;
   graceMs: number;
   keepMs: number;
+  /** Numbers behind its fence that it may use. Records of 0.1.0 lack it: one per microsecond of the ttl. */
+  room?: number;
   label: string;
   actor: string;
   /** Set when it wants several keys at once. */

@@ -18,7 +18,7 @@ export function heartbeatFor(claimMs: number, ttlMs: number): number {
 }
 
 export function newWaiter(request: Request, proc: string, nowMs: number): WaiterRow {
-  const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, keys } = request;
+  const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, keys } = request;
   const row = {
     id,
     proc,
@@ -31,6 +31,7 @@ export function newWaiter(request: Request, proc: string, nowMs: number): Waiter
     ttlMs,
     graceMs,
     keepMs,
+    room: fenceRoom,
     label,
     actor,
   };
@@ -55,13 +56,6 @@ export function holder(record: KeyRecord, id: string): HolderRow | undefined {
 
 export function holds(records: readonly KeyRecord[], id: string): boolean {
   return records.every((record) => holder(record, id) !== undefined);
-}
-
-/** The largest fence that a holder can have used by now: it passes its lease on once, and at most once more per microsecond. */
-export function mostUsed(row: HolderRow, nowMs: number): number {
-  // A clock that ran back says nothing about time: the whole room counts.
-  if (nowMs < row.since) return row.fence + row.room;
-  return row.fence + Math.min(row.room, 1 + Math.ceil((nowMs - row.since) * 1_000));
 }
 
 export function unseat(record: KeyRecord, id: string): void {

@@ -19,7 +19,7 @@ export function reserving(
   return async (keys, label, io) => {
     const [id, sentMs] = [system.randomId(), system.monoMs()];
     const lock = { mode: "exclusive", permits: 1, limit: 1, queue: false } as const;
-    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0 };
+    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
     const request: Request = { keys, id, label, actor: id, ...lock, ...times };
     try {
       const answer = await store.attempt(request, io);

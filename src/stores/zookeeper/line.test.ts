@@ -17,6 +17,7 @@ const WISH: Request = {
   limit: 1,
   ttlMs: 1_000,
   graceMs: 50,
+  fenceRoom: 10_000,
   keepMs: 0,
   label: "l",
   actor: "a",

@@ -12,12 +12,12 @@ const MAX_FENCE = 2n ** 63n - 1n;
 
 /**
  * A grant, what ends it, and the next grant from another opened store: the fence must have passed all that the holder
- * can have used. A holder uses at most one number of its room per microsecond, so one that ended at once used its first.
+ * can have used, whatever the clock of the store says.
  */
 async function grows(
   ctx: ContractContext,
   end: (holder: Party) => Promise<void>,
-  { ttlMs = 30_000, atOnce = false } = {},
+  { ttlMs = 30_000 } = {},
 ): Promise<void> {
   const key = ctx.key();
   let before = 0n;
@@ -25,7 +25,7 @@ async function grows(
     const party = ctx.party(await ctx.open(), key, { ttlMs, label: `holder ${turn}` });
     await party.take();
     grew(before, party.fence);
-    before = atOnce ? party.fence : party.topFence;
+    before = party.topFence;
     await end(party);
   }
 }
@@ -78,11 +78,11 @@ export const fenceCases: readonly ContractCase[] = [
   },
   {
     id: "fences/abandon",
-    sentence: "after an abandoned grant the fence is larger",
+    sentence: "after an abandoned grant the fence is larger than its whole room",
     promises: ["P3"],
     level: "contract",
     needs: [],
-    run: (ctx) => grows(ctx, (holder) => holder.abandon(), { atOnce: true }),
+    run: (ctx) => grows(ctx, (holder) => holder.abandon()),
   },
   {
     id: "fences/revoke",

@@ -4,9 +4,10 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findProgram } from "../../../scripts/servers/packages.ts";
 import { freePorts } from "../../../scripts/servers/ports.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
-import { startRedis } from "../../../scripts/servers/redis.ts";
+import { redisProgram, startRedis } from "../../../scripts/servers/redis.ts";
 import type { Store } from "../../../src/index.ts";
 import { redlock, redlockGuarantees } from "../../../src/stores/redlock/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
@@ -22,11 +23,18 @@ const FOLDER = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 export class Masters {
   readonly #folders: string[];
   readonly #args: readonly string[];
+  readonly #env: (at: number) => Readonly<Record<string, string>>;
   #ports: number[] = [];
   readonly servers: RunningServer[] = [];
 
-  constructor(count: number = NODES, args: readonly string[] = DURABLE) {
+  /** `env`: what each of them finds in its environment beside its own. */
+  constructor(
+    count: number = NODES,
+    args: readonly string[] = DURABLE,
+    env: (at: number) => Readonly<Record<string, string>> = () => ({}),
+  ) {
     this.#args = args;
+    this.#env = env;
     this.#folders = Array.from({ length: count }, () => mkdtempSync(join(FOLDER, "holdfast-redlock-")));
   }
 
@@ -45,7 +53,10 @@ export class Masters {
 
   async startOne(at: number, args: readonly string[] = this.#args): Promise<void> {
     const port = this.#ports[at] as number;
-    this.servers[at] = await startRedis({ own: true, port, dataFolder: this.#folders[at] as string, args });
+    const found = await findProgram(redisProgram);
+    const program = { ...found, env: { ...found.env, ...this.#env(at) } };
+    const dataFolder = this.#folders[at] as string;
+    this.servers[at] = await startRedis({ own: true, port, dataFolder, args, program });
   }
 
   /** kill -9, at once. */

@@ -4,7 +4,7 @@
 WITH {clock}
 UPDATE {locks} AS t SET version = version + 1, holder = NULL, label = NULL, host = NULL, process = NULL, actor = NULL, proc = NULL,
   since_at = NULL, ends_at = NULL, over_at = c.now,
-  last = CASE WHEN last = fence + room THEN least(last, greatest(fence, $5::bigint)) ELSE last END,
+  last = CASE WHEN last = fence + room THEN least(last, greatest(fence, used, $5::bigint)) ELSE last END,
   marks = marks || jsonb_build_object($3::text, jsonb_build_array(
     greatest($4::bigint, (marks -> $3 ->> 0)::bigint), extract(epoch FROM c.now) * 1000))
 FROM c

@@ -1,7 +1,8 @@
 -- One attempt to get all keys at once, or one heartbeat of a waiter.
 -- KEYS: the record of each key
--- ARGV: 1-3 see clock; 4 id, 5 turn, 6 seq, 7 mode, 8 permits, 9 limit, 10 ttl, 11 grace, 12 keep, 13 label, 14 actor,
---       15 "1" for a place in line; then per key the oldest open turn
+-- ARGV: 1-3 see clock; 4 id, 5 turn, 6 seq, 7 mode, 8 permits, 9 limit, 10 ttl, 11 grace, 12 keep, 13 label,
+--       14 actor, 15 "1" for a place in line, 16 numbers behind its fence that it may use; then per key the
+--       oldest open turn
 -- Returns {"granted", room, fence...}, {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
 --@include clock
 
@@ -16,6 +17,7 @@ local function waiterRow()
   local row = {
     id = id, proc = self, seq = seq, seen = now, since = now, mode = mode, permits = tonumber(ARGV[8]),
     limit = limit, ttlMs = ttlMs, graceMs = graceMs, keepMs = tonumber(ARGV[12]), label = ARGV[13], actor = ARGV[14],
+    room = tonumber(ARGV[16]),
   }
   if #KEYS > 1 then row.keys = KEYS end
   return row
@@ -85,7 +87,7 @@ local function decide(found)
   for at, it in ipairs(found) do
     if not queue then
       drop(it.line, id)
-      markEnded(it, id, turn, tonumber(ARGV[15 + at]))
+      markEnded(it, id, turn, tonumber(ARGV[16 + at]))
     end
     describe(it, answer)
   end

@@ -161,16 +161,11 @@ local function claimFor(ttlMs)
   return math.min(claimMs, math.max(SHORTEST_CLAIM_MS, ttlMs))
 end
 
--- The largest fence that a holder can have used. A clock that ran back says nothing, so the whole room counts.
-local function mostUsed(row)
-  if now < row.since then return row.fence + row.room end
-  return row.fence + math.min(row.room, 1 + math.ceil((now - row.since) * 1000))
-end
-
--- Takes a holder out, or leaves its shadow where the key must stay taken.
+-- Takes a holder out, or leaves its shadow where the key must stay taken. Where nobody can say which fences
+-- it used, its whole room counts: no clock is asked, because it may have been set back.
 local function let(it, row, used)
   local top = row.fence + row.room
-  if it.last == top then it.last = math.min(top, math.max(row.fence, used or mostUsed(row))) end
+  if used and it.last == top then it.last = math.min(top, math.max(row.fence, row.used, used)) end
   if row.proc ~= '' and row.keepUntil > now then
     row.id, row.proc, row.ends, row.waitingFor = '', '', row.keepUntil, nil
     return
@@ -226,7 +221,8 @@ end
 
 local function promote(found, waiter)
   local claim = claimFor(waiter.ttlMs)
-  local room = waiter.mode == 'exclusive' and waiter.limit == 1 and math.floor(waiter.ttlMs * 1000) or 0
+  local alone = waiter.mode == 'exclusive' and waiter.limit == 1
+  local room = alone and (waiter.room or math.floor(waiter.ttlMs * 1000)) or 0
   local words = { 'grant', waiter.id, whole(waiter.seq), whole(room), tostring(claim) }
   for _, it in ipairs(found) do
     local fence = math.max(it.last + 1, wallUs)

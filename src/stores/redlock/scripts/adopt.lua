@@ -1,10 +1,15 @@
--- Brings the marker up to date with the server that is running. A server that was started anew may have forgotten locks and
--- fences, and sits out for the longest ttl, unless everything was on disk before it was acknowledged and still is.
+-- Brings the marker up to date with the server that is running. A server that was started anew may have
+-- forgotten locks and fences, and is in quarantine until clients have watched it for longer than the longest
+-- lease, unless everything was on disk before it was acknowledged and still is. A client adds the time
+-- between two of its contacts, by its own monotonic clock, and only if nobody has added anything in between.
 -- KEYS: 1 the marker
--- ARGV: 1-3 see clock; 4 longest ttl in ms, 5 "1" where every write is on disk before it is acknowledged, 6 "1" to believe that
---       a node without a marker is new, 7 the run id under which its marker was seen, or "", 8 "1" to accept a server that may evict
--- Returns {run id, "voting" | "waiting" | "ready", ms since the server was started, ms until it may be taken in}, or
---       {run id, "evicting", maxmemory-policy and what follows it} and changes nothing
+-- ARGV: 1-3 see clock; 4 longest ttl in ms, 5 "1" where every write is on disk before it is acknowledged, 6
+--       "1" to believe that a node without a marker is new, 7 the run id under which its marker was seen, or
+--       "", 8 "1" to accept a server that may evict, 9 the quarantine and its watched ms as the client last
+--       saw them, or "", 10 the ms since then
+-- Returns {run id, "voting" | "waiting" | "ready", "r" | "c" | "", ms that clients have to watch it yet, the
+--       quarantine and its watched ms, "1" to sweep the records}, or {run id, "evicting", maxmemory-policy
+--       and what follows it} and changes nothing
 --@include clock
 --@include marker
 
@@ -14,28 +19,32 @@ if ARGV[8] ~= '1' and limit and limit ~= '0' and policyAt and string.sub(memory,
   return { run, 'evicting', string.sub(memory, policyAt + 17, policyAt + 40) }
 end
 
-local MARKER_MS = 604800000
-local most, durable = tonumber(ARGV[4]), ARGV[5] == '1'
-local known = marker and tonumber(string.match(marker, '^(%d+) ', 43))
-if known then most = math.max(most, known) end
-local same = marker and string.sub(marker, 1, 40) == run
-local sign, number
-if same then
-  sign, number = string.sub(marker, 41, 41), tonumber(string.match(marker, ' (%d+)$', 42))
-  -- Who came first may know of shorter leases only, as a command that was not told of the longest ttl.
-  if sign == '-' and known and most > known then number = number + most - known end
-elseif known and durable and string.sub(marker, 42, 42) == 'd' then
-  sign, number = string.sub(marker, 41, 41), tonumber(string.match(marker, ' (%d+)$', 42))
-elseif not marker and ARGV[7] == run then
-  -- The server has not stopped, and its data is gone: somebody has flushed it just now.
-  sign, number = '-', now + most
-else
-  local upMs = tonumber(string.match(info, 'uptime_in_seconds:(%d+)')) * 1000
-  sign, number = '-', (not marker and ARGV[6] == '1') and 0 or now - upMs + most
+local SWEEP_EVERY_MS = 600000
+local WATCHED_ENOUGH_MS = 1e12
+local mostMs, durable = tonumber(ARGV[4]), ARGV[5] == '1'
+local knownMs = marker and tonumber(string.match(marker, '^(%d+) ', 43))
+if knownMs then mostMs = math.max(mostMs, knownMs) end
+local sweptMs, quarantine, watchedMs, least
+if knownMs then
+  sweptMs, quarantine, watchedMs = string.match(marker, '^%d+ (%d+) (%a%d+) (%d+) %d+$', 43)
+  least = tonumber(string.match(marker, ' (%d+)$', 43))
 end
-local text = run .. sign .. (durable and 'd' or 'n') .. string.format('%.0f %.0f', most, math.ceil(number))
-redis.call('SET', KEYS[1], text, 'PX', MARKER_MS)
-marker, floor = text, sign == '+' and number or nil
-if floor then return { run, 'voting', 0, 0 } end
+sweptMs, least = tonumber(sweptMs or 0), least or 0
+-- The same server, or another start of it that has lost nothing.
+local lostNothing = sign or (durable and marker and string.sub(marker, 42, 42) == 'd')
+local mark = knownMs and lostNothing and string.sub(marker, 41, 41)
+if mark == '~' and quarantine then
+  if ARGV[7] == run and ARGV[9] == quarantine .. ' ' .. watchedMs then watchedMs = watchedMs + ARGV[10] end
+elseif mark ~= '+' then
+  mark, quarantine = '~', string.format('r%.0f', wallUs)
+  watchedMs = (not marker and ARGV[6] == '1' and ARGV[7] ~= run) and WATCHED_ENOUGH_MS or 0
+end
+local sweeps = mark == '+' and math.abs(now - sweptMs) > SWEEP_EVERY_MS
+if sweeps then sweptMs = now end
+marker = markerText(mark, durable and 'd' or 'n', mostMs, sweptMs, quarantine or 'r0', watchedMs or 0, least)
+sign, floor = mark, mark == '+' and least or nil
+redis.call('SET', KEYS[1], marker)
+local seen = string.match(marker, '^%d+ %d+ (%a%d+ %d+) %d+$', 43)
+if floor then return { run, 'voting', '', 0, seen, sweeps and '1' or '0' } end
 local why = out()
-return { run, why[2], why[3], why[4] }
+return { run, why[2], why[3], why[4], seen, '0' }

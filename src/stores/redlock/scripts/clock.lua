@@ -2,7 +2,6 @@
 -- ARGV: 1 prefix of the channels, 2 the opened store that asks, 3 how long a free key is kept for who is next, in ms
 
 local SHORT, FULL = 'hq1b', 'hq1f'
-local KEEP_FENCE_MS = 7200000
 local REMEMBER_MS = 60000
 
 local channels, self, claimMs = ARGV[1], ARGV[2], tonumber(ARGV[3])

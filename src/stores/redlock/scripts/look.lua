@@ -1,8 +1,7 @@
 -- Who holds and who waits, and whether this node votes. Changes nothing.
 -- KEYS: 1 the marker, then any number of records
--- ARGV: 1-3 see clock
--- Returns {{} where it votes, else why not (see marker)}, then per key {nine words of the holder or none, then label and ms of
---       each waiter}
+-- ARGV: 1-3 see clock Returns {} where it votes, else why not (see marker), then per key {nine words of the
+--       holder or none, then label and ms of each waiter}, then this node's time and its last quarantine
 --@include clock
 --@include marker
 --@include rules
@@ -17,4 +16,5 @@ for at = 2, #KEYS do
   end
   answers[at] = { it.row and describe(it.row) or {}, words }
 end
+answers[#KEYS + 1] = clockText()
 return answers

@@ -1,4 +1,5 @@
--- A node that has sat out long enough is told the floor of all fences, read from the others meanwhile, and votes again.
+-- A node whose quarantine is over is told the floor of all fences, read from the others meanwhile, and votes
+-- again.
 -- KEYS: 1 the marker
 -- ARGV: 1-3 see clock; 4 run id that the floor was read for, 5 floor
 -- Returns 1 if it votes now, else 0
@@ -7,6 +8,7 @@
 
 if floor then return 1 end
 if run ~= ARGV[4] or out()[2] ~= 'ready' then return 0 end
-local head = string.sub(marker, 1, 40) .. '+' .. string.match(marker, '^.%d+ ', 42)
-redis.call('SET', KEYS[1], head .. string.format('%.0f', tonumber(ARGV[5])), 'KEEPTTL')
+local durable, words, least = string.match(marker, '^(%a)(%d+ %d+ %a%d+ %d+) (%d+)$', 42)
+local newFloor = string.format('%.0f', math.max(tonumber(least), tonumber(ARGV[5])))
+redis.call('SET', KEYS[1], run .. '+' .. durable .. words .. ' ' .. newFloor)
 return 1

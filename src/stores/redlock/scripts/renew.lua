@@ -1,7 +1,8 @@
 -- Moves the ends of many leases. Never recreates what is gone, never moves an end back.
 -- KEYS: 1 the marker, then the record of each lease
--- ARGV: 1-3 see clock; then per lease its id, its fence as it was proposed, ttl, grace, label and the fence in use
--- Returns per lease "renewed", "gone" or "revoked:" and the reason; or why this node may not vote (see marker)
+-- ARGV: 1-3 see clock; then per lease its id, its fence as it was proposed, ttl, grace, label and the fence
+--       in use Returns per lease "renewed", "gone" or "revoked:" and the reason, then this node's time and
+--       its last quarantine; or why this node may not vote (see marker)
 --@include clock
 --@include marker
 if not floor then return out() end
@@ -21,4 +22,5 @@ for at = 2, #KEYS do
     answers[at - 1] = 'renewed'
   end
 end
+answers[#KEYS] = clockText()
 return answers

@@ -34,13 +34,11 @@ local function read(name)
   return it
 end
 
--- An existing record is given its time to live first: Redis then lets the script finish also when memory is full.
+-- A counter has no time to live, because the clock of this node may jump: sweep.lua deletes it when it is
+-- old. An existing record is given one before it is written: Redis then lets the script finish also when
+-- memory is full.
 local function save(it)
   local row = it.row
-  local untilMs = math.max(now, it.c / 1000)
-  if row then untilMs = math.max(untilMs, row.ends) end
-  local life = math.ceil(untilMs - now) + KEEP_FENCE_MS
-  if it.c == 0 and not row then life = REMEMBER_MS end
   local body
   if #it.line > 0 or it.promised or (row and (row.keepUntil > 0 or row.waitingFor or row.revoked)) then
     body = FULL .. cmsgpack.pack({
@@ -51,8 +49,9 @@ local function save(it)
     body = SHORT .. cmsgpack.pack(it.c, it.marks, it.gone, row.id, row.proc, row.fence, row.room, row.used, row.since,
       row.ends, row.label, row.actor)
   end
-  if it.stored then redis.call('PEXPIRE', it.name, whole(life)) end
-  redis.call('SET', it.name, body, 'PX', whole(life))
+  if it.stored then redis.call('PEXPIRE', it.name, REMEMBER_MS) end
+  if it.c == 0 and not row then redis.call('SET', it.name, body, 'PX', REMEMBER_MS)
+  else redis.call('SET', it.name, body) end
 end
 
 local function tell()

@@ -6,7 +6,7 @@
 -- ARGV: 1-3 see clock; then per item a text in columns that ballot-items.ts writes
 -- Returns per item: of a proposal 1 where it was accepted, else {"low" | "far", c, time in us}, nine words of the holder (see
 --       rules), {"promised", label}, {"ended"} or why this node may not vote (see marker); of an end 1 if it held the key, else
---       0; of either {"error", text}
+--       0; of either {"error", text}. Then this node's time and its last quarantine (see marker)
 --@include clock
 --@include marker
 
@@ -30,13 +30,13 @@ local function takeLone(name, item)
   local id, mark = sub(item, 66, shapeAt - 1), marks[self]
   if fence <= c or fence <= floor or (mark and tonumber(sub(item, 3, 14)) < mark[1]) or gone[id] then return end
   local ttlMs = tonumber(sub(item, shapeAt, shapeAt + 23))
-  local labelEnd = shapeAt + 75 + sub(item, shapeAt + 72, shapeAt + 75)
-  local room, ends = math.floor(ttlMs * 1000), now + ttlMs + sub(item, shapeAt + 24, shapeAt + 47)
+  local labelEnd = shapeAt + 99 + sub(item, shapeAt + 96, shapeAt + 99)
+  local room = tonumber(sub(item, shapeAt + 72, shapeAt + 95))
+  local ends = now + ttlMs + sub(item, shapeAt + 24, shapeAt + 47)
   local top = fence + room
-  local life = math.ceil(math.max(ends, top / 1000) - now) + KEEP_FENCE_MS
-  local body = cmsgpack.pack(top, marks, gone, id, self, fence, room, fence, now, ends, sub(item, shapeAt + 76, labelEnd),
+  local body = cmsgpack.pack(top, marks, gone, id, self, fence, room, fence, now, ends, sub(item, shapeAt + 100, labelEnd),
     sub(item, labelEnd + 1))
-  if not redis.pcall('SET', name, SHORT .. body, 'PX', string.format('%.0f', life)).err then return 1 end
+  if not redis.pcall('SET', name, SHORT .. body).err then return 1 end
 end
 
 -- A lone holder of a key that nobody waits for.
@@ -58,11 +58,10 @@ local function endLone(name, item)
   marks[self] = { math.max(open, mark and mark[1] or 0), now }
   if tonumber(sub(item, 3, 14)) >= open then gone[id] = now end
   local body = SHORT .. cmsgpack.pack(c, marks, gone)
-  local life = math.ceil(math.max(0, c / 1000 - now)) + KEEP_FENCE_MS
   -- When memory is full Redis refuses this as a first write, and lets it pass as a second one.
-  if redis.pcall('SET', name, body, 'PX', life).err then
-    redis.call('PEXPIRE', name, life)
-    redis.call('SET', name, body, 'PX', life)
+  if redis.pcall('SET', name, body).err then
+    redis.call('PEXPIRE', name, REMEMBER_MS)
+    redis.call('SET', name, body)
   end
   return 1
 end
@@ -74,17 +73,19 @@ for at = 2, #KEYS do
   answers[at - 1] = answer or false
   if not answer then table.insert(rest, at) end
 end
+answers[#KEYS] = clockText()
 if #rest == 0 then return answers end
 --@include rules
 
 local function propose(name, item)
   if not floor then return out() end
   local shapeAt = 66 + sub(item, 63, 65)
-  local labelEnd = shapeAt + 75 + sub(item, shapeAt + 72, shapeAt + 75)
+  local labelEnd = shapeAt + 99 + sub(item, shapeAt + 96, shapeAt + 99)
   local id, turn, fence = sub(item, 66, shapeAt - 1), tonumber(sub(item, 3, 14)), tonumber(sub(item, 27, 44))
   local ttlMs, graceMs = tonumber(sub(item, shapeAt, shapeAt + 23)), tonumber(sub(item, shapeAt + 24, shapeAt + 47))
-  local keepMs, label = tonumber(sub(item, shapeAt + KEEP, shapeAt + 71)), sub(item, shapeAt + 76, labelEnd)
-  local room = math.floor(ttlMs * 1000)
+  local keepMs = tonumber(sub(item, shapeAt + KEEP, shapeAt + 71))
+  local label = sub(item, shapeAt + 100, labelEnd)
+  local room = tonumber(sub(item, shapeAt + 72, shapeAt + 95))
   local it = sweep(read(name))
   if hasEnded(it, id, turn) then return { 'ended' } end
 
