@@ -9,8 +9,27 @@ export interface Verdict {
   readonly unfinished: number;
 }
 
-/** `mortal`: who may have been killed in the middle of a section. */
+const violations = new WeakSet<object>();
+
+/** No stall of the machine explains this failure: P1 or P3 was broken. */
+export function isViolation(error: unknown): boolean {
+  return typeof error === "object" && error !== null && violations.has(error);
+}
+
+/**
+ * Where processes are killed, leases are short, and a stall can end one in the middle of its section. Elsewhere
+ * a failure is marked as a violation. `mortal`: who may have been killed in the middle of a section.
+ */
 export function judge(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
+  try {
+    return judgeLines(lines, mortal);
+  } catch (error) {
+    if (mortal.size === 0) violations.add(error as object);
+    throw error;
+  }
+}
+
+function judgeLines(lines: readonly string[], mortal: ReadonlySet<string>): Verdict {
   let open: { readonly fence: bigint; readonly who: string } | null = null;
   let last = 0n;
   let [finished, unfinished] = [0, 0];

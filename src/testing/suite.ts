@@ -11,6 +11,7 @@ import { allCases } from "./cases/index.ts";
 import { ContractContext } from "./contract-context.ts";
 import { within } from "./io.ts";
 import { ProcessContext } from "./process-context.ts";
+import { isViolation } from "./sections.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 /**
@@ -67,7 +68,8 @@ export function planFor(guarantees: Guarantees): Plan {
  * Runs one case. Cases in real time rest on the machine: a waiter whose heartbeat is late loses its place by
  * the rules, and so does a lease whose renewal is late. If a case fails and the machine stalled meanwhile for
  * about as long as such a heartbeat may be late, nobody can tell a mistake from the stall, and the case runs
- * again. A mistake fails every time. Each repeat is a warning on the console.
+ * again. A mistake fails every time. Each repeat is a warning on the console. An overlap or a reversed fence
+ * is never excused.
  */
 export async function runCase(one: Case, store: Subject, server: Server = {}): Promise<void> {
   const stallMs = Math.min(store.guarantees.claimMs, LONGEST_STALL_MS) / 2;
@@ -78,8 +80,8 @@ export async function runCase(one: Case, store: Subject, server: Server = {}): P
       return;
     } catch (error) {
       const stalledMs = meter.stalledMs();
-      if (left === 0 || stalledMs < stallMs) throw error;
-      const { message } = error as Error;
+      if (left === 0 || stalledMs < stallMs || isViolation(error)) throw error;
+      const [message] = (error as Error).message.split("\n");
       console.warn(`repeated after a stall of ${Math.round(stalledMs)} ms: ${one.id} (${message})`);
     }
   }

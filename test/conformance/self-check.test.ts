@@ -46,6 +46,12 @@ async function verdict(id: string, store: Subject, server?: Server): Promise<unk
   );
 }
 
+/** Without repeats: a planted mistake must be seen on a busy machine too. */
+function firstVerdict(id: string, store: Subject, server?: Server): Promise<unknown> {
+  ignoreStalls(true);
+  return verdict(id, store, server).finally(() => ignoreStalls(false));
+}
+
 /** A failed assertion, or an error of the locks themselves; anything else would be a mistake in the mutant. */
 function caught(outcome: unknown): boolean {
   return outcome instanceof AssertionError || LockError.is(outcome);
@@ -64,8 +70,7 @@ describe("the suite catches", () => {
     for (const id of mutant.caughtBy) {
       it(`"${mutant.mistake}" by ${id}`, async () => {
         const store = subject(mutant.mistake, memoryGuarantees, new GlassWorld(), mutant);
-        ignoreStalls(true);
-        expect(await verdict(id, store).finally(() => ignoreStalls(false))).toSatisfy(caught);
+        expect(await firstVerdict(id, store)).toSatisfy(caught);
       });
     }
   }
@@ -92,7 +97,7 @@ describe("stores that claim too much", () => {
 
   for (const id of ["process/meet", "process/counter", "process/killed-once"]) {
     it(`are caught by ${id}`, async () => {
-      expect(await verdict(id, boastful("machine", new GlassWorld()))).toSatisfy(caught);
+      expect(await firstVerdict(id, boastful("machine", new GlassWorld()))).toSatisfy(caught);
     });
   }
 

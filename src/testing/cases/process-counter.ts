@@ -46,7 +46,7 @@ export const counterCases: readonly ProcessCase[] = [
       const children = await ctx.children(4);
       const counter = startCounter(ctx);
       const key = ctx.key();
-      await Promise.all(children.map((child) => count(child, key, counter, 5_000)));
+      await Promise.all(children.map((child) => count(child, key, counter, 30_000)));
       const { value, lines } = read(counter);
       assert.equal(judge(lines).finished, children.length * TIMES);
       assert.equal(value, children.length * TIMES);
