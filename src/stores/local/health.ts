@@ -18,6 +18,7 @@ export interface Machine {
   readonly pidNamespace: string;
   /** A container's manager left its file. An image that was booted as a virtual machine has it too. */
   readonly isMarked: boolean;
+  readonly isRoot?: boolean;
 }
 
 /** The kernel's fixed number for the first pid namespace. */
@@ -31,13 +32,19 @@ function thisMachine(): Machine {
   } catch {
     // Hidden from this process, or not Linux.
   }
-  return { mounts: readMounts(), pidNamespace, isMarked: MARKS.some((path) => existsSync(path)) };
+  return {
+    mounts: readMounts(),
+    pidNamespace,
+    isMarked: MARKS.some((path) => existsSync(path)),
+    isRoot: process.getuid?.() === 0,
+  };
 }
 
-export async function findings(session: Session): Promise<readonly Finding[]> {
+/** `isDefault`: nobody named a directory. */
+export async function findings(session: Session, isDefault: boolean): Promise<readonly Finding[]> {
   const { directory } = session;
   return [
-    ...environmentFindings(realpathSync(directory.path), thisMachine()),
+    ...environmentFindings(realpathSync(directory.path), thisMachine(), isDefault),
     ...worldWritable(directory),
     ...damagedRecords(session),
     ...(directory.isReadOnly ? readOnly(directory) : await appendNotAtomic(session)),
@@ -46,8 +53,23 @@ export async function findings(session: Session): Promise<readonly Finding[]> {
 }
 
 /** What follows from where the directory is. `path` has no links in it. */
-export function environmentFindings(path: string, machine: Machine): readonly Finding[] {
-  return [...privateTmp(path, machine), ...container(path, machine)];
+export function environmentFindings(path: string, machine: Machine, isDefault = false): readonly Finding[] {
+  return [
+    ...privateTmp(path, machine),
+    ...container(path, machine, isDefault),
+    ...(isDefault && machine.isRoot ? [defaultOfRoot(path)] : []),
+  ];
+}
+
+/** Nobody chose this directory, and processes of other users do not use it. */
+function defaultOfRoot(path: string): Finding {
+  return {
+    id: "default-as-root",
+    level: "warning",
+    what: `this process is root and uses the default directory of root, ${path}`,
+    why: "other users and other machines do not see the locks there: each could hold the same key",
+    fix: "name the store: local:/some/dir for this machine, or a store with a server for several",
+  };
 }
 
 function worldWritable({ path, stats }: LockDirectory): Finding[] {
@@ -118,7 +140,8 @@ function privateTmp(path: string, { mounts }: Machine): Finding[] {
   ];
 }
 
-function container(path: string, { mounts, pidNamespace, isMarked }: Machine): Finding[] {
+/** A default directory inside a container is nobody's choice: that is worth a warning. */
+function container(path: string, { mounts, pidNamespace, isMarked }: Machine, isDefault: boolean): Finding[] {
   const base = mountOf(mounts, "/");
   const isApart = pidNamespace !== "" && pidNamespace !== FIRST_PID_NAMESPACE;
   // A container may share the pid namespace of its host. It does not share the root file system.
@@ -128,7 +151,7 @@ function container(path: string, { mounts, pidNamespace, isMarked }: Machine): F
   return [
     {
       id: "container",
-      level: "info",
+      level: isDefault ? "warning" : "info",
       what: isAlone
         ? `this process runs in a container, and ${path} is part of that container (${mount.type})`
         : "this process runs in a container",
