@@ -10,11 +10,12 @@ import { order } from "./order.ts";
 import { allOrNone, bounds, oneOutcome } from "./outcomes.ts";
 import { noRevival, ownerOnly } from "./ownership.ts";
 import { guardedRegister } from "./register.ts";
-import { lossInTime, windowHonesty } from "./window.ts";
+import { fullTtl, lossInTime, windowHonesty } from "./window.ts";
 
 export const checkers: Readonly<Record<string, Checker>> = {
   exclusion,
   windowHonesty,
+  fullTtl,
   fences,
   guardedRegister,
   ownerOnly,

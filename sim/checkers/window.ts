@@ -42,6 +42,27 @@ export const windowHonesty: Checker = (history) => {
   return violations;
 };
 
+/** Of the ttl: what drift and the rate of a client's clock may take. */
+const DRIFT_SHARE = 0.1;
+
+/**
+ * P2: a lease starts with its full ttl, also after waiting. Counted in calm runs, in which every attempt is
+ * answered.
+ */
+export const fullTtl: Checker = (history) => {
+  const { calm, oneByOne, roundTripMs, handOffBlurMs, slackMs } = history.context;
+  if (!calm) return [];
+  const asks = new Map(ofType(history, "ask").map((ask) => [ask.ask, ask]));
+  return ofType(history, "granted").flatMap((grant) => {
+    const { ttlMs = 0, keys = [] } = asks.get(grant.ask) ?? {};
+    if (oneByOne === true && keys.length > 1) return [];
+    const leastMs = ttlMs * (1 - DRIFT_SHARE) - roundTripMs - handOffBlurMs - slackMs;
+    if (grant.remainingMs >= leastMs) return [];
+    const what = `${grant.lease} starts with ${grant.remainingMs.toFixed(1)} ms of its ttl of ${ttlMs}`;
+    return [{ promise: "P2", at: grant.at, what }];
+  });
+};
+
 /** The store's last word about the grant that this fence belongs to. */
 function keptUntil(steps: readonly StoreStep[], fence: bigint): number {
   for (let i = steps.length - 1; i >= 0; i -= 1) {

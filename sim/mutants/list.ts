@@ -34,7 +34,7 @@ export const mutants: readonly Mutant[] = [
         put: "const sentAt = this.#sentAt[1 % SENDS_REMEMBERED];",
       },
     ],
-    killers: ["recovery", "bounds", "leftovers", "wakeUp", "windowHonesty"],
+    killers: ["fullTtl", "recovery", "bounds", "leftovers", "wakeUp", "windowHonesty"],
   },
   {
     name: "wall clock",
@@ -114,40 +114,25 @@ export const mutants: readonly Mutant[] = [
     file: "core/acquire.ts",
     edits: [
       {
-        find: "    if (grant !== undefined) this.#pushed = grant;\n",
-        put: "    this.#pushed = grant ?? null;\n    this.#attempting = grant === undefined;\n",
+        find: "    this.#woken = true;\n    this.#resume?.();\n",
+        put: "",
       },
       { find: "      return answer.busy.againMs;", put: "      return answer.busy.againMs * 1_000_000;" },
     ],
     killers: ["recovery", "wakeUp", "leftovers", "bounds"],
   },
   {
-    name: "a push for a settled id is accepted",
+    name: "a pushed grant is a lease",
     file: "core/acquire.ts",
     edits: [
       {
-        find: '    if (this.#state !== "running") return;\n    if (grant !== undefined)',
-        put: "    if (grant !== undefined)",
-      },
-      {
-        find: "    this.#unsubscribe?.();\n    this.#unsubscribe = null;\n    this.#resume?.();\n    return true;",
-        put: "    this.#resume?.();\n    return true;",
-      },
-      {
-        find: "    this.#woken = true;\n",
-        put: '    this.#woken = true;\n    if (this.#state === "settled" && grant !== undefined) {\n      this.#state = "running";\n      this.#take(grant);\n    }\n',
+        find: "(request, () => {\n          if (this.#request.id === request.id) this.#wake();\n",
+        put:
+          '(request, (grant) => {\n          if (this.#request.id !== request.id || this.#state !== "running") return;\n' +
+          "          if (grant === undefined || !this.#take(grant)) this.#wake();\n",
       },
     ],
-    killers: [
-      "exclusion",
-      "ownerOnly",
-      "oneOutcome",
-      "fences",
-      "leftovers",
-      "windowHonesty",
-      "order",
-      "noRevival",
-    ],
+    killers: ["fullTtl"],
   },
   {
     name: "abandon forgotten after a timeout",

@@ -3,16 +3,17 @@
 //
 // 1. Attempt. Granted: done. Refused for good: failed.
 // 2. Busy for the first time: subscribe, *then* attempt again, so that no wake-up can fall between.
-// 3. Wait for whichever is first: a push (which may carry the grant itself), the hint (the heartbeat), a nudge.
+// 3. Wait for whichever is first: a push, the hint (the heartbeat), a nudge. A grant that a push carries
+//    counts from an old heartbeat and is short, so it only wakes: the next attempt gets the full ttl (P2).
 // 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
 
 import { anyAnswer, callTimeoutMs, type Caller } from "./call.ts";
-import { isUnsent, LockError } from "./errors.ts";
+import { isUnsent, type LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
 import type { Shape } from "./options.ts";
 import { limitConflict, makeRequest, newRequest, type TurnWish, unconfirmedError } from "./request.ts";
-import type { Busy, Grant, OpenStore, RenewAnswer, Request } from "./store.ts";
+import type { Busy, Grant, OpenStore, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 
 const FIRST_RETRY_MS = 20;
@@ -42,12 +43,7 @@ export class Turn {
   #request: Request;
   readonly #sentAt: (Instant | undefined)[] = [];
   #state: "running" | "settled" = "running";
-  /** Nobody wants it any more: it must never run again. */
-  #stopped = false;
-  /** It has a grant that waits for its confirmation. */
-  #confirming = false;
   #unsubscribe: (() => void) | null = null;
-  #pushed: Grant | null = null;
   #woken = false;
   #resume: (() => void) | null = null;
   #attempting = false;
@@ -75,12 +71,12 @@ export class Turn {
   /** `expectBusy`: this process holds the key itself, so subscribing first saves an attempt. */
   start(expectBusy: boolean): void {
     // The loop reports through the listener; it never rejects.
-    void this.#run(expectBusy, 0);
+    void this.#run(expectBusy);
   }
 
   /** Looks once more now. Resolves when the answer is in, whatever it is. */
   lastTry(): Promise<void> {
-    if (this.#state === "settled" && !this.#confirming) return Promise.resolve();
+    if (this.#state === "settled") return Promise.resolve();
     return new Promise((resolve) => {
       this.#tries.push(resolve);
       if (!this.#attempting) this.#wake();
@@ -89,14 +85,12 @@ export class Turn {
 
   /** Nobody wants it any more: the store is told to forget it, whatever is still under way. */
   stop(): void {
-    this.#stopped = true;
     if (!this.#settle()) return;
     if (this.#maybeSent) this.#deps.holds.abandonment.add(this.#request);
     else this.#deps.store.forget?.(this.#request);
   }
 
-  async #run(expectBusy: boolean, afterMs: number): Promise<void> {
-    if (afterMs > 0) await this.#wait(afterMs);
+  async #run(expectBusy: boolean): Promise<void> {
     if (expectBusy) await this.#subscribe();
     while (this.#state === "running") {
       const againMs = await this.#attempt();
@@ -107,7 +101,6 @@ export class Turn {
         continue;
       }
       if (this.#tries.length === 0) await this.#wait(againMs);
-      this.#takePush();
     }
     this.#tried();
   }
@@ -158,33 +151,8 @@ export class Turn {
     const hold = this.#deps.holds.begin(this.#request, this.shape, grant, sentAt);
     if (hold === null) return false;
     this.#settle();
-    if (hold.confirm) void this.#confirm(hold);
-    else this.#listener.granted(hold);
+    this.#listener.granted(hold);
     return true;
-  }
-
-  /** A push that replicas have not acknowledged becomes a grant by its first renewal. */
-  async #confirm(hold: Hold): Promise<void> {
-    const { holds } = this.#deps;
-    this.#confirming = true;
-    const answer = await holds.renewal
-      .now(hold, hold.ttlMs)
-      .catch((cause: unknown): RenewAnswer => ({ state: "unknown", cause }));
-    this.#confirming = false;
-    if (answer.state === "renewed" && !hold.ended) {
-      this.#listener.granted(hold);
-    } else if (hold.ended && this.#stopped) {
-      // The locks were closed meanwhile, and have given it back.
-    } else {
-      holds.end(hold);
-      const cause = answer.state === "unknown" ? answer.cause : null;
-      const againMs = this.#giveBack(LockError.is(cause) ? cause : this.lastError);
-      if (!this.#stopped) {
-        this.#state = "running";
-        void this.#run(false, againMs);
-      }
-    }
-    this.#tried();
   }
 
   /** What was granted is not safe to use: the store is told until it knows, and a fresh id tries again. */
@@ -193,12 +161,6 @@ export class Turn {
     this.#givenBack = true;
     this.#deps.holds.abandonment.add(this.#request);
     return this.#startOver() ?? FIRST_RETRY_MS;
-  }
-
-  #takePush(): void {
-    const grant = this.#pushed;
-    this.#pushed = null;
-    if (grant !== null && this.#state === "running") this.#take(grant);
   }
 
   #conflict(conflict: { readonly key: string; readonly limit: number }): null {
@@ -212,7 +174,6 @@ export class Turn {
     this.#restarts += 1;
     this.#unsubscribe?.();
     this.#unsubscribe = null;
-    this.#pushed = null;
     this.#request = newRequest(this.#deps.system, this.#wish);
     this.#maybeSent = false;
     return this.#restarts === 1 ? null : Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#restarts);
@@ -238,8 +199,8 @@ export class Turn {
     try {
       // A push for a request that is settled or was started over finds nobody.
       const off = await caller.call("subscription", request.keys[0], callTimeoutMs(request.ttlMs), () =>
-        (store.subscribe as NonNullable<OpenStore["subscribe"]>)(request, (grant) => {
-          if (this.#request.id === request.id) this.#wake(grant);
+        (store.subscribe as NonNullable<OpenStore["subscribe"]>)(request, () => {
+          if (this.#request.id === request.id) this.#wake();
         }),
       );
       if (this.#state === "running" && this.#request.id === request.id) this.#unsubscribe = off;
@@ -251,9 +212,8 @@ export class Turn {
     }
   }
 
-  #wake(grant?: Grant): void {
+  #wake(): void {
     if (this.#state !== "running") return;
-    if (grant !== undefined) this.#pushed = grant;
     this.#woken = true;
     this.#resume?.();
   }
@@ -271,7 +231,6 @@ export class Turn {
   }
 
   #tried(): void {
-    if (this.#confirming) return;
     const tries = this.#tries;
     this.#tries = [];
     for (const resolve of tries) resolve();

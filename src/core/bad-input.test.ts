@@ -71,6 +71,9 @@ test.each([
   ["a host of the local store", "local://host/dir", /names a host/],
   ["a relative directory", "local:some/dir", /absolute path/],
   ["no store", 7, /neither a URL such as "local:" nor a store/],
+  ["an unset variable", undefined, /is undefined: is a variable such as REDIS_URL not set\?/],
+  ["null", null, /is null: .* does not use the local store instead/],
+  ["an empty variable", "", /is "": .*createLocks\("local:"\)/],
 ])("%s is refused by createLocks, and a password is never shown", (_name, store, message) => {
   expect(() => createLocks(store as never)).toThrow(InvalidArgumentError);
   expect(() => createLocks(store as never)).toThrow(message);

@@ -1,5 +1,5 @@
-// Grants that need more than the store's word: a push that a renewal has to confirm, and an attempt that could not be made
-// sure of. The memory store plays one whose replicas can be taken away.
+// Grants that need more than the store's word: a push, which only wakes, and an attempt that could not be
+// made sure of. The memory store plays one whose replicas can be taken away.
 
 import { expect, test } from "vitest";
 import { LockTimeoutError, StoreUnavailableError } from "./errors.ts";
@@ -17,14 +17,13 @@ class Replicated {
   readonly #inner = memory();
   /** Whether replicas answer. */
   attached = true;
-  renewals = 0;
   attempts = 0;
   #held: (() => void)[] = [];
-  /** Renewals wait until `letRenew`. */
-  holdRenewals = false;
+  /** Answers to attempts wait until `letAnswer`. */
+  holdAnswers = false;
 
-  letRenew(): void {
-    this.holdRenewals = false;
+  letAnswer(): void {
+    this.holdAnswers = false;
     for (const go of this.#held) go();
     this.#held = [];
   }
@@ -38,19 +37,14 @@ class Replicated {
       attempt: async (request, io) => {
         this.attempts += 1;
         const answer = await open.attempt(request, io);
+        if (this.holdAnswers) await new Promise<void>((resolve) => this.#held.push(resolve));
         return "granted" in answer && !this.attached ? { unconfirmed: { why: WHY } } : answer;
       },
       renew: async (items, io) => {
-        this.renewals += 1;
-        if (this.holdRenewals) await new Promise<void>((resolve) => this.#held.push(resolve));
         const answers = await open.renew(items, io);
         const unknown: RenewAnswer = { state: "unknown", cause: new StoreUnavailableError(WHY) };
         return this.attached ? answers : items.map(() => unknown);
       },
-      subscribe: (request, wake) =>
-        (open.subscribe as NonNullable<OpenStore["subscribe"]>)(request, (grant) =>
-          wake(grant === undefined ? undefined : { ...grant, confirm: true }),
-        ),
     };
     return new Proxy(open, {
       get: (target, name) => {
@@ -71,18 +65,19 @@ class Replicated {
   }
 }
 
-test("a pushed grant that must be confirmed is the caller's only after its first renewal", async () => {
+test("a pushed grant is the caller's only after an attempt of its own (P2)", async () => {
   const world = new Replicated();
   const holder = await world.others().acquire("k");
   const waiting = world.locks().acquire("k");
   await world.system.advance(50);
-  world.holdRenewals = true;
+  world.holdAnswers = true;
+  const before = world.attempts;
   let got = false;
   void waiting.then(() => (got = true));
   await holder.release();
   await world.system.settle();
-  expect({ renewals: world.renewals, got }).toEqual({ renewals: 1, got: false });
-  world.letRenew();
+  expect({ attempts: world.attempts - before, got }).toEqual({ attempts: 1, got: false });
+  world.letAnswer();
   const lease = await within(world.system, 100, waiting);
   expect(lease.remaining).toBeGreaterThan(29_000);
   expect(lease.fence).toBeGreaterThan(holder.fence);
@@ -136,10 +131,10 @@ test("a task whose deadline comes while its grant is being confirmed still gets 
   const holder = await world.others().acquire("k");
   const waiting = world.locks().acquire("k", { wait: 500 });
   await world.system.advance(400);
-  world.holdRenewals = true;
+  world.holdAnswers = true;
   await holder.release();
   await world.system.advance(200);
-  world.letRenew();
+  world.letAnswer();
   expect((await within(world.system, 100, waiting)).held).toBe(true);
 });
 
@@ -152,15 +147,15 @@ test("a wait that was given up while its grant was being confirmed never asks ag
   const waiting = locks.acquire("k", { wait: "10s", signal: controller.signal });
   waiting.catch(() => {});
   await world.system.advance(50);
-  world.holdRenewals = true;
+  world.holdAnswers = true;
   world.attached = false;
   await holder.release();
   await world.system.settle();
   controller.abort();
-  const { attempts, renewals } = world;
-  world.letRenew();
+  const { attempts } = world;
+  world.letAnswer();
   await world.system.advance(10_000);
-  expect({ attempts: world.attempts, renewals: world.renewals }).toEqual({ attempts, renewals });
+  expect(world.attempts).toBe(attempts);
   expect(await others.inspect("k")).toBeNull();
   expect(await refusal(waiting)).not.toBeInstanceOf(LockTimeoutError);
 });

@@ -43,9 +43,8 @@ export class Hold {
   #ttlMs: number;
   /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
   #dueUntilMs: number;
-  /** The grant counts from a heartbeat and is short, or must be confirmed: to be renewed before anything else. */
+  /** The grant counts from a heartbeat and is short: to be renewed before anything else. */
   readonly provisional: boolean;
-  readonly confirm: boolean;
   endangered = false;
   /** A renewal of it is under way, and will say when the next one is due. */
   renewing = false;
@@ -64,7 +63,6 @@ export class Hold {
     this.#ttlMs = shape.ttlMs;
     this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
     this.provisional = this.short;
-    this.confirm = grant.confirm === true;
   }
 
   get window(): Window {

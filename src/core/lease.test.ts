@@ -255,3 +255,15 @@ test("locks that are closed let go of revoked leases", async () => {
   await mine.close();
   expect(await others().tryAcquire("k")).not.toBeNull();
 });
+
+test("after waiting a lease starts with its full ttl, whatever its push said (P2)", async () => {
+  const { system, locks, others } = world();
+  const holder = await others().acquire("k");
+  const waiting = locks().acquire("k", { ttl: "30s" });
+  await system.advance(700);
+  await holder.release();
+  const lease = await within(system, 100, waiting);
+  expect(lease.remaining).toBeGreaterThan(29_900);
+  system.stall(1_200);
+  expect(lease.held).toBe(true);
+});

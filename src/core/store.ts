@@ -113,8 +113,6 @@ export interface Grant<Cookie = unknown> {
   readonly validMs: number;
   readonly anchor: number;
   readonly cookie: Cookie;
-  /** The grant must be confirmed by a renewal before anybody uses it (a push that replicas have not acknowledged). */
-  readonly confirm?: boolean;
 }
 
 /** What one of several nodes says, for people. */
@@ -262,7 +260,9 @@ export interface OpenStore<Cookie = unknown> {
    * its lease ends by itself. Frees what this process remembers of it; absent where that is nothing.
    */
   forget?(request: Request): void;
-  /** Push: `wake` may carry the grant itself; may be spurious, late or missed. */
+  /**
+   * Push: `wake` may be spurious, late or missed. A grant that it carries only wakes: core attempts again.
+   */
   subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
   /** Tells core of losses that the store learns of by itself. */
   onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;

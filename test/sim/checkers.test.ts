@@ -110,6 +110,7 @@ const planted: [string, string, HistoryEvent[]][] = [
       return [wants, granted(wants, 10 + i, 1 + i)];
     }),
   ],
+  ["a lease that starts with the rest of a push", "fullTtl", [a, granted(a, 10, 1, { remainingMs: 700 })]],
   [
     "belief beyond the store's own",
     "windowHonesty",

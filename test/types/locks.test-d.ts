@@ -55,6 +55,8 @@ export function create(): void {
   createLocks({ name: "mine" });
   // @ts-expect-error: null is no store
   createLocks(null);
+  // @ts-expect-error: an unset variable is no store
+  createLocks(process.env["REDIS_URL"]);
   // @ts-expect-error: unknown option
   createLocks("local:", { timeout: "10s" });
   // @ts-expect-error: unknown name

@@ -96,6 +96,17 @@ describe("a process in a container", () => {
     ]);
   });
 
+  it("is warned of a default directory", () => {
+    const levels = (at: Machine): string[] =>
+      environmentFindings("/run/holdfast", at, true).map(({ id, level }) => `${id} ${level}`);
+    expect(levels(machine(DOCKER, { pidNamespace: APART, isRoot: true }))).toEqual([
+      "container warning",
+      "default-as-root warning",
+    ]);
+    expect(levels(machine(SHARES, { isRoot: true }))).toEqual(["default-as-root warning"]);
+    expect(levels(machine(SHARES))).toEqual([]);
+  });
+
   it("meets others in a volume or a directory of the host", () => {
     for (const path of ["/locks", "/var/lib/locks", "/dev/shm"])
       expect(found(path, machine(DOCKER, { pidNamespace: APART }))).toEqual([

@@ -11,10 +11,11 @@ import type { LockDirectory } from "./lock-directory.ts";
 import { isContainer, type Machine, thisMachine } from "./machine.ts";
 import type { Session } from "./session.ts";
 
-export async function findings(session: Session): Promise<readonly Finding[]> {
+/** `isDefault`: nobody named a directory. */
+export async function findings(session: Session, isDefault: boolean): Promise<readonly Finding[]> {
   const { directory } = session;
   return [
-    ...environmentFindings(realpathSync(directory.path), thisMachine()),
+    ...environmentFindings(realpathSync(directory.path), thisMachine(), isDefault),
     ...worldWritable(directory),
     ...damagedRecords(session),
     ...(directory.isReadOnly ? readOnly(directory) : await appendNotAtomic(session)),
@@ -23,8 +24,23 @@ export async function findings(session: Session): Promise<readonly Finding[]> {
 }
 
 /** What follows from where the directory is. `path` has no links in it. */
-export function environmentFindings(path: string, machine: Machine): readonly Finding[] {
-  return [...privateTmp(path, machine), ...container(path, machine)];
+export function environmentFindings(path: string, machine: Machine, isDefault = false): readonly Finding[] {
+  return [
+    ...privateTmp(path, machine),
+    ...container(path, machine, isDefault),
+    ...(isDefault && machine.isRoot ? [defaultOfRoot(path)] : []),
+  ];
+}
+
+/** Nobody chose this directory, and processes of other users do not use it. */
+function defaultOfRoot(path: string): Finding {
+  return {
+    id: "default-as-root",
+    level: "warning",
+    what: `this process is root and uses the default directory of root, ${path}`,
+    why: "other users and other machines do not see the locks there: each could hold the same key",
+    fix: "name the store: local:/some/dir for this machine, or a store with a server for several",
+  };
 }
 
 function worldWritable({ path, stats }: LockDirectory): Finding[] {
@@ -95,14 +111,15 @@ function privateTmp(path: string, { mounts }: Machine): Finding[] {
   ];
 }
 
-function container(path: string, machine: Machine): Finding[] {
+/** A default directory inside a container is nobody's choice: that is worth a warning. */
+function container(path: string, machine: Machine, isDefault: boolean): Finding[] {
   if (!isContainer(machine)) return [];
   const mount = mountOf(machine.mounts, path);
   const isAlone = mount !== null && isLayer(mount);
   return [
     {
       id: "container",
-      level: "info",
+      level: isDefault ? "warning" : "info",
       what: isAlone
         ? `this process runs in a container, and ${path} is part of that container (${mount.type})`
         : "this process runs in a container",

@@ -1,4 +1,5 @@
-// What this machine is, where that decides which processes share the local store: a whole machine or a container.
+// What this machine is, where that decides which processes share the local store: a whole machine or a
+// container.
 
 import { existsSync, readlinkSync } from "node:fs";
 import { isLayer, mountOf, readMounts } from "./file-systems.ts";
@@ -11,6 +12,7 @@ export interface Machine {
   readonly pidNamespace: string;
   /** A container's manager left its file. An image that was booted as a virtual machine has it too. */
   readonly isMarked: boolean;
+  readonly isRoot?: boolean;
 }
 
 /** The kernel's fixed number for the first pid namespace. */
@@ -24,7 +26,12 @@ export function thisMachine(): Machine {
   } catch {
     // Hidden from this process, or not Linux.
   }
-  return { mounts: readMounts(), pidNamespace, isMarked: MARKS.some((path) => existsSync(path)) };
+  return {
+    mounts: readMounts(),
+    pidNamespace,
+    isMarked: MARKS.some((path) => existsSync(path)),
+    isRoot: process.getuid?.() === 0,
+  };
 }
 
 /** A container may share the pid namespace of its host. It does not share the root file system. */

@@ -175,7 +175,7 @@ export class LocalOpenStore implements OpenStore<null> {
 
   async check(_io: Io): Promise<readonly Finding[]> {
     const session = await this.#readable();
-    return session === null ? [] : findings(session);
+    return session === null ? [] : findings(session, this.#dir === undefined);
   }
 
   async close(): Promise<void> {

@@ -141,10 +141,7 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
-    // The release that makes a waiter the holder does not wait for replicas.
-    const unconfirmed = (grant?: Grant<null>): void =>
-      wake(grant === undefined ? grant : { ...grant, confirm: true });
-    return this.#listener.wake(request.id, this.#replicas === 0 ? wake : unconfirmed);
+    return this.#listener.wake(request.id, wake);
   }
 
   onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
