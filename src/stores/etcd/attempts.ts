@@ -144,7 +144,7 @@ export class Attempts {
       if (claim.kept === null) return "displaced";
     }
     claim.watchNothing();
-    const validMs = Math.min(ttlMs, leases.leftMs(lease, startedAt) - graceMs);
+    const validMs = leases.validMs(lease, startedAt, ttlMs, graceMs);
     if (validMs <= 0) throw new Error("its lease is too old to be believed in");
     claim.held ??= {
       id,

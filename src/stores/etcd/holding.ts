@@ -60,8 +60,9 @@ export class Holding {
     if (revoked !== undefined) return { state: "lost", reason: "revoked", detail: revoked };
     if (found.some((row) => row?.revision !== held.revision)) return { state: "lost", reason: "gone" };
     if (claim.lease === null) return { state: "unknown" };
-    const leftMs = this.#deps.leases.leftMs(claim.lease, startedAt) - item.request.graceMs;
-    return leftMs > 0 ? { state: "renewed", validMs: Math.min(item.ttlMs, leftMs) } : { state: "unknown" };
+    const { graceMs } = item.request;
+    const validMs = this.#deps.leases.validMs(claim.lease, startedAt, item.ttlMs, graceMs);
+    return validMs > 0 ? { state: "renewed", validMs } : { state: "unknown" };
   }
 
   /** Null when nothing is held under this id. */

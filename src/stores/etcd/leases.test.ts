@@ -46,6 +46,17 @@ describe("the leases of a store", () => {
     expect(revoked.sort()).toEqual([late.id, other.id].sort());
   });
 
+  it("are believed in for their time less a grace in proportion to it", async () => {
+    const { leases, system } = opened();
+    const [whole, short] = [await leases.get(34, io), await leases.get(2, io)];
+    expect(leases.validMs(whole, system.now(), 30_000, 3_000)).toBe(30_000);
+    expect(leases.validMs(short, system.now(), 30_000, 3_000)).toBe(1_800);
+    expect(leases.validMs(short, system.now(), 1_000, 100)).toBe(1_000);
+    await system.advance(1_500);
+    expect(leases.validMs(short, system.now(), 30_000, 3_000)).toBe(300);
+    expect(leases.validMs(short, system.now(), 1_000, 100)).toBe(400);
+  });
+
   it("that nobody shares are not taken for shared ones when they are renewed", async () => {
     const { leases, system, revoked } = opened();
     const alone = await leases.grant(5, io);

@@ -79,6 +79,15 @@ export class Leases {
     return lease.gone ? 0 : lease.lifeMs - Math.max(0, elapsedMs(lease.sentAt, from, "store"));
   }
 
+  /**
+   * For how long after `from` a holder may believe in it. Grace covers clocks of different rates, so a lease
+   * that is shorter than the ttl, such as that of a waiter, needs as much less of it.
+   */
+  validMs(lease: EtcdLease, from: Instant, ttlMs: number, graceMs: number): number {
+    const graceOfLease = Math.min(graceMs, (lease.lifeMs * graceMs) / ttlMs);
+    return Math.min(ttlMs, this.leftMs(lease, from) - graceOfLease);
+  }
+
   /** One keep-alive at a time and lease. Whoever asks for one that was sent after `since` gets no older one. */
   async beat(lease: EtcdLease, since: Instant, io: Patience): Promise<void> {
     const underWay = lease.beat;

@@ -97,7 +97,12 @@ export class Session {
 
   /** False once somebody deleted or moved the folder, the log or the socket. */
   isIntact(): boolean {
-    return this.folder.isLinked() && this.log.isLinked() && (this.#socket?.isLinked() ?? true);
+    return this.hasLog() && (this.#socket?.isLinked() ?? true);
+  }
+
+  /** False once other processes no longer find the records of this session. */
+  hasLog(): boolean {
+    return this.folder.isLinked() && this.log.isLinked();
   }
 
   /** Rejects every change where the directory is only read. */

@@ -36,6 +36,8 @@ import { Session } from "./session.ts";
 
 type LossListener = (id: string, reason: LossReason, detail?: string) => void;
 
+/** While something is held, the files are looked for this often. */
+const LOOK_MS: number = CLAIM_MS;
 /** So many leases are renewed before other work of the process gets its turn. */
 const RENEW_AT_ONCE = 64;
 
@@ -46,6 +48,9 @@ export class LocalOpenStore implements OpenStore<null> {
   readonly #ended = new EndedIds();
   readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
   readonly #lossListeners = new Set<LossListener>();
+  /** Grants by id, until they end. */
+  readonly #held = new Map<string, Request>();
+  #cancelLook: (() => void) | null = null;
   /** Null if the directory is only read and nobody ever locked in it. */
   #session: Session | null = null;
   #reopening: Promise<void> | null = null;
@@ -90,6 +95,7 @@ export class LocalOpenStore implements OpenStore<null> {
           };
         },
       );
+      if ("granted" in answer) this.#hold(request);
       if (!("busy" in answer) && !("conflict" in answer)) return answer;
       // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may
       // be waiting in the event loop, so that goes first.
@@ -112,7 +118,10 @@ export class LocalOpenStore implements OpenStore<null> {
         renewOne(session, item, io).catch((cause: unknown): RenewAnswer => ({ state: "unknown", cause })),
       );
     }
-    return Promise.all(answers);
+    const found = await Promise.all(answers);
+    for (const [at, { state }] of found.entries())
+      if (state === "lost") this.#held.delete(items[at]?.request.id ?? "");
+    return found;
   }
 
   async release(
@@ -182,6 +191,8 @@ export class LocalOpenStore implements OpenStore<null> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#wakes.clear();
+    this.#held.clear();
+    this.#cancelLook?.();
     await this.#reopening?.catch(() => {});
     await this.#session?.close();
     this.#session = null;
@@ -221,9 +232,6 @@ export class LocalOpenStore implements OpenStore<null> {
     return this.#session;
   }
 
-  /**
-   * What the old session held is gone with its files; the next renewal finds no record and reports the loss.
-   */
   #reopen(): Promise<void> {
     this.#reopening ??= (async () => {
       const old = this.#session;
@@ -233,6 +241,7 @@ export class LocalOpenStore implements OpenStore<null> {
         return;
       }
       this.#session = opened;
+      this.#reportLosses();
       await old?.close();
     })().finally(() => {
       this.#reopening = null;
@@ -255,6 +264,41 @@ export class LocalOpenStore implements OpenStore<null> {
   /** From now on a late attempt with this id changes nothing (P8). */
   #end(id: string): void {
     this.#ended.add(id, this.#env.system.monoMs());
+    this.#held.delete(id);
+  }
+
+  #hold(request: Request): void {
+    if (this.#isClosed || this.#ended.has(request.id)) return;
+    this.#held.set(request.id, request);
+    this.#cancelLook ??= this.#lookLater();
+  }
+
+  #lookLater(): () => void {
+    return this.#env.system.after(LOOK_MS, () => void this.#look(), "background");
+  }
+
+  /**
+   * Whoever deletes the files lets another process take the keys. The holder must not learn of it only when
+   * it renews.
+   */
+  async #look(): Promise<void> {
+    this.#cancelLook = null;
+    if (this.#isClosed || this.#held.size === 0) return;
+    try {
+      if (this.#session?.hasLog() === false) await this.#reopen();
+    } catch {
+      // The next renewal meets the same failure and reports it.
+    }
+    if (!this.#isClosed && this.#held.size > 0) this.#cancelLook = this.#lookLater();
+  }
+
+  /** What is held and not in the log of the session is lost. */
+  #reportLosses(): void {
+    for (const { id, keys } of [...this.#held.values()]) {
+      if (this.#session?.steps.read(keys, (ledger) => ledger.owns(keys, id)) === true) continue;
+      this.#held.delete(id);
+      for (const report of this.#lossListeners) report(id, "gone");
+    }
   }
 
   /**

@@ -15,8 +15,10 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenStore, StoreEnv } from "../../../src/core/store.ts";
+import { createLocks } from "../../../src/index.ts";
 import { local } from "../../../src/stores/local/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
+import { until } from "../../support/store-calls.ts";
 import {
   actor,
   folderIn,
@@ -369,6 +371,38 @@ describe("files that somebody deletes while they are in use", () => {
     expect(await one.renew([item(asked, fences)], io)).toEqual([{ state: "lost", reason: "gone" }]);
     await grantOf(one, request("k"));
     expect(await isBusy(await store(), request("k"))).toBe(true);
+  });
+
+  it.each([
+    ["the log", false, () => unlinkSync(logIn(dir.path))],
+    ["the folder", false, () => rmSync(folderIn(dir.path), { recursive: true })],
+    ["the folder of a store in use", true, () => rmSync(folderIn(dir.path), { recursive: true })],
+  ])("%s: the holder learns of it before its next renewal (P7)", async (_name, isUsed, remove) => {
+    const one = await store();
+    const lost: string[] = [];
+    one.onLoss?.((id, reason) => lost.push(`${id} ${reason}`));
+    const [asked, ended] = [request("k"), request("ended")];
+    await grantOf(one, asked);
+    await release(one, ended, (await grantOf(one, ended)).fences);
+    remove();
+    const two = await store();
+    await grantOf(two, request("k"));
+    if (isUsed) await grantOf(one, request("other"));
+    await until("the loss", () => lost.length > 0, 20_000);
+    expect(lost[0]).toBe(`${asked.id} gone`);
+    expect(lost).not.toContain(`${ended.id} gone`);
+  });
+
+  it("all of them: a lease that is held ends while another process has the key", async () => {
+    const locks = createLocks(local({ dir: dir.path }));
+    const lease = await locks.acquire("k", { ttl: "10m" });
+    rmSync(folderIn(dir.path), { recursive: true });
+    const others = createLocks(local({ dir: dir.path }));
+    const next = await others.acquire("k");
+    await until("the loss", () => lease.signal.aborted, 20_000);
+    expect([lease.held, next.held]).toEqual([false, true]);
+    await others.close();
+    await locks.close();
   });
 
   it("the socket: leases go on, and the store can be reached again", async () => {
