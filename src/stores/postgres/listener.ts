@@ -50,6 +50,17 @@ export class Listener {
     return this.#client === null && !this.#closed;
   }
 
+  /** One statement beside the pool: on the session that listens, or on one of its own where that is gone. */
+  async query(text: string, values: readonly unknown[]): Promise<void> {
+    if (this.#client !== null) return void (await this.#client.query({ text, values }));
+    const client = await this.#port.connect();
+    try {
+      await client.query({ text, values });
+    } finally {
+      destroy(client);
+    }
+  }
+
   close(): void {
     this.#closed = true;
     if (this.#client !== null) destroy(this.#client);

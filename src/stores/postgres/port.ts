@@ -7,6 +7,7 @@
 import { StoreUnavailableError } from "../../core/errors.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import type { Patience } from "../shared/table.ts";
+import { CancelRequests } from "./cancel.ts";
 import { isPermanent, isServerError } from "./errors.ts";
 import { Prepared } from "./prepared.ts";
 
@@ -22,6 +23,10 @@ export interface PgClient {
   on(event: string, listener: (...args: readonly never[]) => void): unknown;
   off(event: string, listener: (...args: readonly never[]) => void): unknown;
   readonly processID?: number | null;
+  /** With `processID` it identifies the session in a cancel request. */
+  readonly secretKey?: unknown;
+  readonly host?: unknown;
+  readonly port?: unknown;
 }
 
 export interface PooledClient extends PgClient {
@@ -65,6 +70,7 @@ export class PgPort {
   readonly #own: boolean;
   readonly #nowMs: () => number;
   readonly #prepared = new Prepared();
+  readonly #cancels = new CancelRequests();
   /** Makes the tables that a statement missed. */
   #make: (() => Promise<void>) | null = null;
   #making: Promise<void> | null = null;
@@ -103,12 +109,13 @@ export class PgPort {
     );
   }
 
-  /** A connection whose answer nobody waits for any more is not used again. */
+  /** A connection whose caller has given up is not used again, and its statement is cancelled. */
   async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
     const client = await this.#retry(patience, () => this.#checkOut(patience.signal));
     let broken = true;
     const giveUp = (): void => {
       patience.signal.removeEventListener("abort", giveUp);
+      this.#cancels.send(client);
       client.release(true);
       broken = false;
     };
