@@ -26,6 +26,7 @@ export class Listener {
   constructor(port: PgPort, system: System) {
     this.#port = port;
     this.#system = system;
+    port.onSilence = () => this.#drop();
   }
 
   /** Why pushes do not arrive, or null. */
@@ -63,6 +64,10 @@ export class Listener {
 
   close(): void {
     this.#closed = true;
+    this.#drop();
+  }
+
+  #drop(): void {
     if (this.#client !== null) destroy(this.#client);
     this.#client = null;
   }
