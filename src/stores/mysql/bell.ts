@@ -59,6 +59,11 @@ export class Bell {
     return this.#rising;
   }
 
+  /** The session may be half open. The next use of the store makes another one. */
+  drop(): void {
+    this.#connection?.destroy();
+  }
+
   close(): void {
     this.#state = "closed";
     this.#connection?.destroy();

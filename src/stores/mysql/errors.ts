@@ -3,7 +3,6 @@
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
 import { isConnectionLost } from "../shared/connection-lost.ts";
-import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
@@ -49,11 +48,12 @@ export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
 /** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
 export const LOCKED: readonly number[] = [1205, 3572];
 const DEADLOCK = 1213;
-/** JSON that is none, numbers out of range: data that a statement of ours cannot work on is not of ours. */
+/** JSON that is none, numbers out of range. A text that is too long is the statement's own. */
 const MISSHAPEN: ReadonlySet<number> = new Set([3140, 3141, 3143, 3146, 4035, 4036, 4037, 4038, 4041]);
-const DATA_STATE = /^22/;
+const DATA_STATE = /^22(?!001)/;
 
-function isMisshapen(error: unknown): boolean {
+/** The server could not work on a value: of the statement, or of the row that the statement met. */
+export function isDataError(error: unknown): boolean {
   const state: unknown = (error as { sqlState?: unknown } | null)?.sqlState;
   return MISSHAPEN.has(codeOf(error)) || (typeof state === "string" && DATA_STATE.test(state));
 }
@@ -86,7 +86,6 @@ const FULL: Known = { say: "its disk is full: free some space" };
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
-  if (isMisshapen(error) && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
   const said = KNOWN[codeOf(error)] ?? (NO_ROOM.test(detail) ? FULL : undefined);
   const known = tls === null ? said : { say: `${tls}${hint(detail)}`, retryable: false };

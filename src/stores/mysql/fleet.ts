@@ -136,6 +136,9 @@ export class Fleet {
     if (present === null) return this.#claim(first, 0, failed.length === 0 ? 0 : holdMs);
     const own = writable.find(({ facts }) => facts.server === present.server);
     if (own !== undefined) return this.#keep(own, present, failed.length === 0, holdMs);
+    // It has its data and the leases in them, so it need not wait.
+    const renamed = writable.find(({ facts }) => isRenamed(facts, present));
+    if (renamed !== undefined) return this.#claim(renamed, present.sinceUs, 0);
     const retired = asked.some(({ facts }) => facts.server === present.server);
     const silentMs = (first.nowUs - present.seenUs) / 1_000;
     if (this.several && !retired && silentMs < SILENCE_MS) throw alive(present, silentMs, failed);
@@ -157,6 +160,16 @@ export class Fleet {
     await by.connection.run(sql["claim"], values);
     return by;
   }
+}
+
+/**
+ * Whether the claim is of this server under another host name, as a container that was started again has one.
+ * MariaDB has no UUID: the number of a server is the part of its name that no server has in common with one
+ * that it replicates with.
+ */
+function isRenamed({ dialect, server }: ServerFacts, present: Claim): boolean {
+  const numberOf = (name: string): string => name.replace(/@.*$/s, "");
+  return dialect === "mariadb" && numberOf(server) === numberOf(present.server);
 }
 
 function sameStart(oneUs: number, otherUs: number): boolean {

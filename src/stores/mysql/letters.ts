@@ -18,6 +18,7 @@ export class Letters {
 
   constructor(pool: Pool) {
     this.#pool = pool;
+    pool.onSilence = () => this.#bell?.drop();
   }
 
   /** Whether letters can be heard of at the moment; null when nobody asked for it. */

@@ -64,7 +64,7 @@ export interface TableWish {
 export async function openTable(login: Login, { maxTtlMs }: TableWish, env: StoreEnv): Promise<OpenStore> {
   const port = new Mysql2Port(await loadMysql2(), login);
   const several = port.hosts.length > 1;
-  const pool = new Pool(new Fleet(port, maxTtlMs + HOLD_EXTRA_MS), env.system);
+  const pool = new Pool(new Fleet(port, maxTtlMs + longestGraceMs(maxTtlMs) + UNDER_WAY_MS), env.system);
   try {
     await pool.primary({ signal: new AbortController().signal });
     const { namespace, system } = env;
@@ -78,8 +78,13 @@ export async function openTable(login: Login, { maxTtlMs }: TableWish, env: Stor
   }
 }
 
-/** Grace at its longest, and as much again for what is on its way between servers. */
-const HOLD_EXTRA_MS = 2_000;
+/** For what is on its way between servers. */
+const UNDER_WAY_MS = 1_000;
+
+/** The default grace is a tenth of the ttl. */
+function longestGraceMs(maxTtlMs: number): number {
+  return maxTtlMs / 10 + 1_000;
+}
 
 /** With several servers no lease may outlast the pause of a new primary. */
 class BoundedLeaseTable extends LeaseTable {
@@ -104,9 +109,12 @@ class BoundedLeaseTable extends LeaseTable {
   }
 
   #refusal(ttlMs: number, { keys, graceMs }: Request): InvalidArgumentError | null {
-    if (ttlMs <= this.#maxTtlMs && graceMs <= HOLD_EXTRA_MS / 2) return null;
+    const mostGraceMs = longestGraceMs(this.#maxTtlMs);
+    if (ttlMs <= this.#maxTtlMs && graceMs <= mostGraceMs) return null;
     return new InvalidArgumentError(
-      `the lease of ${showKey(keys[0] as string)} would last ${ttlMs} ms and ${graceMs} ms of grace: with several hosts at most ${this.#maxTtlMs} ms (maxTtl) and ${HOLD_EXTRA_MS / 2} ms, because a new primary waits for so long`,
+      `the lease of ${showKey(keys[0] as string)} would last ${ttlMs} ms and ${graceMs} ms of grace: ` +
+        `with several hosts at most ${this.#maxTtlMs} ms (maxTtl) and ${mostGraceMs} ms, ` +
+        "because a new primary waits for so long",
       { key: keys[0] },
     );
   }

@@ -5,6 +5,7 @@
 
 import { setMaxListeners } from "node:events";
 import type { System } from "../../core/system.ts";
+import { PoolHealth } from "../shared/pool-health.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import type { Patience } from "../shared/table.ts";
 import { codeOf, LEAVING, mysqlError, NO_SUCH_TABLE, READ_ONLY } from "./errors.ts";
@@ -38,10 +39,14 @@ export class Pool {
   readonly #late = new Map<SqlConnection, number>();
   /** When the primary was last heard. */
   #heardMs = 0;
+  readonly #health: PoolHealth;
+  /** Connections outside of the pool are replaced with those of the pool. */
+  onSilence: (() => void) | null = null;
 
   constructor(fleet: Fleet, system: System) {
     this.#fleet = fleet;
     this.#system = system;
+    this.#health = new PoolHealth(() => system.monoMs());
   }
 
   /** Retries within the timeout of the call. */
@@ -63,20 +68,23 @@ export class Pool {
       this.#give(connection);
       throw new Error("nobody waits for it any more");
     }
+    const sentAtMs = this.#system.monoMs();
     const late = (): void => {
       const nowMs = this.#system.monoMs();
       this.#late.set(connection, nowMs);
-      // Not one answer to anybody: perhaps another server has some.
-      if (this.#fleet.several && this.#isPresent(connection) && nowMs - this.#heardMs >= SILENT_MS)
-        this.forget();
+      if (!this.#isPresent(connection)) return;
+      const isSilent = this.#health.givenUp(sentAtMs);
+      if (isSilent) this.onSilence?.();
+      // Not one answer to anybody: perhaps another server has some, or a new connection.
+      if (isSilent || (this.#fleet.several && nowMs - this.#heardMs >= SILENT_MS)) this.forget();
     };
     patience.signal.addEventListener("abort", late);
     try {
       const answer = await work(connection);
-      this.#heardMs = this.#system.monoMs();
+      this.#heard(connection);
       return answer;
     } catch (error) {
-      if (connection.alive) this.#heardMs = this.#system.monoMs();
+      if (connection.alive) this.#heard(connection);
       const code = codeOf(error);
       const gone = code === NO_SUCH_TABLE;
       if (gone) this.#incomplete = true;
@@ -155,16 +163,24 @@ export class Pool {
       }
       if (this.#open < MOST) return this.#connect();
       this.#giveUpLate();
-      await new Promise<void>((resolve) => {
-        this.#queue.push(resolve);
-        patience.signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-      if (patience.signal.aborted) {
-        // It may have been its turn: whoever is behind it goes on.
-        this.#queue.shift()?.();
-        throw new Error("no connection was free in time");
-      }
+      await this.#wait(patience.signal);
+      if (patience.signal.aborted) throw new Error("no connection was free in time");
     }
+  }
+
+  /** Until a connection may be free, or the caller gives up, who then leaves the queue. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    let wake = (): void => {};
+    const woken = new Promise<void>((resolve) => (wake = resolve));
+    this.#queue.push(wake);
+    signal.addEventListener("abort", wake);
+    await woken;
+    signal.removeEventListener("abort", wake);
+    if (!signal.aborted) return;
+    const at = this.#queue.indexOf(wake);
+    if (at !== -1) this.#queue.splice(at, 1);
+    // A connection was free for this caller: it is for the next one.
+    else this.#queue.shift()?.();
   }
 
   /** Its place is free as soon as the statement has been told that its connection is gone. */
@@ -191,6 +207,11 @@ export class Pool {
       this.#queue.shift()?.();
       throw error;
     }
+  }
+
+  #heard(connection: SqlConnection): void {
+    this.#heardMs = this.#system.monoMs();
+    this.#health.answered(connection);
   }
 
   /** Of the server that is asked now, and not given up. */

@@ -67,6 +67,11 @@ export class RowSessions {
     else this.#idle.push(session);
   }
 
+  /** One session did not answer: those that rest may be half open too, and a new one is quickly made. */
+  dropIdle(): void {
+    for (const session of this.#idle.splice(0)) session.destroy();
+  }
+
   /** Cuts the wait of a session that is still ours. */
   async cut(session: RowSession, io: Patience): Promise<void> {
     const id = await sessionOf(this.#link, session.token, io);

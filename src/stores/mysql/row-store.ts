@@ -25,8 +25,9 @@ import type {
 import { abandonEach } from "../shared/abandon-each.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
+import { damagedRow } from "../shared/record-shape.ts";
 import { Bell, KEEP, ring, takeDown } from "./bell.ts";
-import { closedError, codeOf, mysqlError, NO_SUCH_TABLE } from "./errors.ts";
+import { closedError, codeOf, isDataError, mysqlError, NO_SUCH_TABLE } from "./errors.ts";
 import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
 import type { Link, Patience } from "./link.ts";
 import { RowNotes } from "./row-notes.ts";
@@ -296,6 +297,7 @@ export class RowOpenStore implements OpenStore<null> {
     try {
       return await work();
     } catch (error) {
+      if (key !== undefined && isDataError(error)) throw damagedRow(key, error);
       if (codeOf(error) === NO_SUCH_TABLE) await this.#remakeTables().catch(() => {});
       throw mysqlError(error, doing, key);
     }

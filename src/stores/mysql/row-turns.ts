@@ -56,14 +56,18 @@ export class RowTurns {
       // A wait costs nobody anything and goes on; a hold ends by its own rules.
       if (turn.state === "new" || turn.state === "locked") this.#break(turn);
     };
-    io.signal.addEventListener("abort", giveUp);
+    const giveUpSilent = (): void => {
+      this.sessions.dropIdle();
+      giveUp();
+    };
+    io.signal.addEventListener("abort", giveUpSilent);
     try {
       return await step();
     } catch (error) {
       giveUp();
       throw error;
     } finally {
-      io.signal.removeEventListener("abort", giveUp);
+      io.signal.removeEventListener("abort", giveUpSilent);
     }
   }
 

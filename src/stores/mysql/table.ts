@@ -6,6 +6,7 @@ import type { Finding, TransactionDesk } from "../../core/store.ts";
 import type {
   Change,
   Drop,
+  Extended,
   Extension,
   Grab,
   ListedRow,
@@ -18,7 +19,7 @@ import type {
 } from "../shared/table.ts";
 import type { System } from "../../core/system.ts";
 import { readFacts, tableFindings } from "./check.ts";
-import { isPassing, mysqlError, PrimaryMovedError } from "./errors.ts";
+import { isDataError, isPassing, mysqlError, PrimaryMovedError } from "./errors.ts";
 import { Letters } from "./letters.ts";
 import type { Pool } from "./pool.ts";
 import { type Answer, type Row, type SqlConnection, textOf, type Value } from "./port.ts";
@@ -27,6 +28,8 @@ import { beatsOf, columnsOf, isPlain, rowOf, standsIn, toUs, whoIs } from "./tab
 import { TableTransaction, type TableTransactionDeps } from "./table-transaction.ts";
 
 const SEEN_EVERY_MS = 1_000;
+/** As the statements say. */
+const CLEANED_AT_ONCE = 500;
 
 export class MysqlTable implements Table {
   readonly #pool: Pool;
@@ -115,14 +118,37 @@ export class MysqlTable implements Table {
     return (await this.#run("drop", values, patience)).met === 1;
   }
 
-  async extend(items: readonly Extension[], patience: Patience): Promise<readonly boolean[]> {
+  async extend(items: readonly Extension[], patience: Patience): Promise<readonly Extended[]> {
     const { server } = (await this.#pool.primary(patience)).facts;
+    const locked = await this.#lockedOf(items, patience);
     return Promise.all(
-      items.map(async ({ name, id, lastsMs, used, label }) => {
+      items.map(async ({ name, id, lastsMs, used, label }): Promise<Extended> => {
+        if (locked.has(hex(name.digest))) return "locked";
         const values = [used, label, toUs(lastsMs), name.digest, id, server];
-        return (await this.#run("extend", values, patience)).met === 1;
+        const answer = await this.#run("extend", values, patience).catch((error: unknown) => {
+          if (this.undone(error) || this.isDataError(error)) return null;
+          throw error;
+        });
+        return answer?.met === 1 ? "renewed" : "other";
       }),
     );
+  }
+
+  /** Rows that somebody else has locked, asked without waiting. An UPDATE cannot skip them. */
+  async #lockedOf(items: readonly Extension[], patience: Patience): Promise<ReadonlySet<string>> {
+    if (items.length === 1) return new Set();
+    // A power of two, so that the server has to prepare few statements, whatever the number of leases.
+    const digests = items.map(({ name }) => name.digest);
+    while (!Number.isInteger(Math.log2(digests.length))) digests.push(digests[0] as Buffer);
+    const marks = digests.map(() => "?").join(", ");
+    const text = `SELECT name FROM holdfast_lock WHERE name IN (${marks})`;
+    const [all, free] = await Promise.all(
+      [text, `${text} FOR UPDATE SKIP LOCKED`].map(async (statement) => {
+        const { rows } = await this.#pool.run(statement, digests, patience);
+        return new Set(rows.map((row) => hex(row["name"])));
+      }) as [Promise<Set<string>>, Promise<Set<string>>],
+    );
+    return new Set([...all].filter((name) => !free.has(name)));
   }
 
   async list(
@@ -145,10 +171,11 @@ export class MysqlTable implements Table {
     return Number(rows[0]?.["floor"] ?? 0);
   }
 
-  async clean(floor: number, patience: Patience): Promise<void> {
-    await this.#run("clean", [floor], patience);
-    await this.#run("clean-beats", [], patience);
-    await this.#run("clean-pushes", [], patience);
+  async clean(floor: number, patience: Patience): Promise<boolean> {
+    const rows = await this.#run("clean", [floor], patience);
+    const beats = await this.#run("clean-beats", [], patience);
+    const pushes = await this.#run("clean-pushes", [], patience);
+    return [rows, beats, pushes].some(({ met }) => met === CLEANED_AT_ONCE);
   }
 
   listen(proc: string, hear: (words: string) => void): Promise<void> {
@@ -170,6 +197,10 @@ export class MysqlTable implements Table {
 
   undone(error: unknown): boolean {
     return isPassing(error) || error instanceof PrimaryMovedError;
+  }
+
+  isDataError(error: unknown): boolean {
+    return isDataError(error);
   }
 
   close(): Promise<void> {

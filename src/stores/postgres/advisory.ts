@@ -15,17 +15,20 @@ import type {
   TransactionDesk,
 } from "../../core/store.ts";
 import type { Pushes } from "../shared/pushes.ts";
+import { damagedRow } from "../shared/record-shape.ts";
 import type { Claim, Own, SessionDesk } from "../shared/session-desk.ts";
 import type { Patience } from "../shared/table.ts";
 import { TableCleaner } from "../shared/table-cleaner.ts";
 import { findings } from "./check.ts";
-import { postgresError } from "./errors.ts";
+import { isServerError, postgresError } from "./errors.ts";
 import { channelOf, procOf, shown, whoIs } from "./names.ts";
 import { forEver, type PgPort, type Row } from "./port.ts";
 import { type Session, Sessions } from "./session.ts";
 import type { Sql } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 
+/** numeric_value_out_of_range */
+const OUT_OF_RANGE = "22003";
 const LONGEST_WORDS = 2_000;
 
 export class AdvisoryDesk implements SessionDesk<Session> {
@@ -54,8 +57,8 @@ export class AdvisoryDesk implements SessionDesk<Session> {
     this.#sessions = new Sessions(port, sql, env.system, channelOf(this.#proc), hear);
     const raiseFloor = async (patience: Patience): Promise<number> =>
       Number((await port.query(sql.session_floor, [], patience))[0]?.["last"] ?? 0);
-    const clean = async (floor: number, patience: Patience): Promise<void> =>
-      void (await port.query(sql.session_clean, [floor], patience));
+    const clean = async (floor: number, patience: Patience): Promise<boolean> =>
+      (await port.query(sql.session_clean, [floor], patience))[0]?.["more"] === "true";
     this.#cleaner = new TableCleaner({ raiseFloor, clean }, env.system);
   }
 
@@ -177,6 +180,9 @@ export class AdvisoryDesk implements SessionDesk<Session> {
   say(error: unknown, doing: string, key: string | undefined): Error {
     // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
     void this.#port.remade(error);
+    // The only number that a statement reckons with and that is not of its own is the last fence of the key.
+    if (key !== undefined && isServerError(error) && error.code === OUT_OF_RANGE)
+      return damagedRow(key, error);
     return postgresError(error, doing, key, this.#sql.schema);
   }
 

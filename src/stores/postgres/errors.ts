@@ -2,7 +2,6 @@
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
 import { isConnectionLost } from "../shared/connection-lost.ts";
-import { damagedRow } from "../shared/record-shape.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
 interface Known {
@@ -40,6 +39,11 @@ export function isServerError(error: unknown): error is Error & { readonly code:
   return error instanceof Error && typeof (error as { severity?: unknown }).severity === "string";
 }
 
+/** The server could not work on a value: of the statement, or of the row that the statement met. */
+export function isDataError(error: unknown): boolean {
+  return isServerError(error) && error.code.startsWith("22");
+}
+
 /** After any other error of the server the connection is as it was. */
 export function endsConnection(error: unknown): boolean {
   return !isServerError(error) || (error as { severity?: unknown }).severity === "FATAL";
@@ -67,8 +71,6 @@ export function postgresError(
       { key, cause: error, retryable: false },
     );
   }
-  // Data that a statement of ours cannot work on is not of ours.
-  if (code.startsWith("22") && key !== undefined) return damagedRow(key, error);
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN.find((one) => one.code.test(code)) : { say: tls, retryable: false };
   const why = known === undefined ? detail : `${known.say} (${detail})`;

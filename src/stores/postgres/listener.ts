@@ -26,6 +26,7 @@ export class Listener {
   constructor(port: PgPort, system: System) {
     this.#port = port;
     this.#system = system;
+    port.onSilence = () => this.#drop();
   }
 
   /** Why pushes do not arrive, or null. */
@@ -50,8 +51,23 @@ export class Listener {
     return this.#client === null && !this.#closed;
   }
 
+  /** One statement beside the pool: on the session that listens, or on one of its own where that is gone. */
+  async query(text: string, values: readonly unknown[]): Promise<void> {
+    if (this.#client !== null) return void (await this.#client.query({ text, values }));
+    const client = await this.#port.connect();
+    try {
+      await client.query({ text, values });
+    } finally {
+      destroy(client);
+    }
+  }
+
   close(): void {
     this.#closed = true;
+    this.#drop();
+  }
+
+  #drop(): void {
     if (this.#client !== null) destroy(this.#client);
     this.#client = null;
   }

@@ -5,8 +5,10 @@
 // (prepared.ts).
 
 import { StoreUnavailableError } from "../../core/errors.ts";
+import { PoolHealth } from "../shared/pool-health.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import type { Patience } from "../shared/table.ts";
+import { CancelRequests } from "./cancel.ts";
 import { isPermanent, isServerError } from "./errors.ts";
 import { Prepared } from "./prepared.ts";
 
@@ -22,6 +24,10 @@ export interface PgClient {
   on(event: string, listener: (...args: readonly never[]) => void): unknown;
   off(event: string, listener: (...args: readonly never[]) => void): unknown;
   readonly processID?: number | null;
+  /** With `processID` it identifies the session in a cancel request. */
+  readonly secretKey?: unknown;
+  readonly host?: unknown;
+  readonly port?: unknown;
 }
 
 export interface PooledClient extends PgClient {
@@ -65,6 +71,10 @@ export class PgPort {
   readonly #own: boolean;
   readonly #nowMs: () => number;
   readonly #prepared = new Prepared();
+  readonly #cancels = new CancelRequests();
+  readonly #health: PoolHealth;
+  /** Connections beside the pool are replaced with those of the pool. */
+  onSilence: (() => void) | null = null;
   /** Makes the tables that a statement missed. */
   #make: (() => Promise<void>) | null = null;
   #making: Promise<void> | null = null;
@@ -74,6 +84,7 @@ export class PgPort {
     this.#pool = pool;
     this.#own = own;
     this.#nowMs = nowMs;
+    this.#health = new PoolHealth(nowMs);
     // An idle connection that breaks is replaced by the pool; somebody has to be told nevertheless.
     if (own) pool.on("error", QUIET);
   }
@@ -103,12 +114,15 @@ export class PgPort {
     );
   }
 
-  /** A connection whose answer nobody waits for any more is not used again. */
+  /** A connection whose caller has given up is not used again, and its statement is cancelled. */
   async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
-    const client = await this.#retry(patience, () => this.#checkOut(patience.signal));
+    const client = await this.#retry(patience, () => this.#checkOutUsable(patience.signal));
+    const sentAtMs = this.#nowMs();
     let broken = true;
     const giveUp = (): void => {
       patience.signal.removeEventListener("abort", giveUp);
+      if (this.#health.givenUp(sentAtMs)) this.onSilence?.();
+      this.#cancels.send(client);
       client.release(true);
       broken = false;
     };
@@ -117,11 +131,13 @@ export class PgPort {
       const { rows } = await this.#prepared.query(client, text, values);
       patience.signal.removeEventListener("abort", giveUp);
       if (broken) client.release();
+      this.#health.answered(client);
       return rows;
     } catch (error) {
       patience.signal.removeEventListener("abort", giveUp);
       // An error of the server leaves the connection as it was; anything else does not.
       if (broken) client.release(!isServerError(error));
+      if (isServerError(error)) this.#health.answered(client);
       throw error;
     } finally {
       client.off("error", QUIET);
@@ -161,6 +177,16 @@ export class PgPort {
     } catch (error) {
       client.connection.stream.destroy();
       throw error;
+    }
+  }
+
+  /** Not one of those that were there when the pool fell silent. */
+  async #checkOutUsable(signal: AbortSignal): Promise<PooledClient> {
+    for (;;) {
+      const client = await this.#checkOut(signal);
+      if (this.#health.isUsable(client)) return client;
+      client.off("error", QUIET);
+      client.release(true);
     }
   }
 

@@ -30,6 +30,8 @@ export class Session implements LockSession {
   readonly pid: number;
   /** Called once, when the connection is gone. */
   onEnd: (() => void) | null = null;
+  /** Called when a statement was given up without an answer. */
+  onSilence: (() => void) | null = null;
   #dead = false;
   readonly #prepared = new Prepared();
 
@@ -79,6 +81,7 @@ export class Session implements LockSession {
       return Promise.reject(new StoreUnavailableError("the session of this lock has ended"));
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
+        this.onSilence?.();
         this.kill();
         reject(new StoreUnavailableError("the session of this lock did not answer in time and was given up"));
       };
@@ -132,6 +135,7 @@ export class Sessions {
       if (!idle.dead) return idle;
     const name = `holdfast ${this.#system.randomId().slice(0, NAME_LENGTH)}`;
     const session = await Session.open(this.#port, name, this.#channel, this.#hear, patience);
+    session.onSilence = () => this.#dropIdle();
     if (this.#closed) session.kill();
     this.#all.add(session);
     return session;
@@ -159,6 +163,11 @@ export class Sessions {
       session.kill();
     }
     this.#all.clear();
+  }
+
+  /** One session did not answer: those that rest may be half open too, and a new one is quickly made. */
+  #dropIdle(): void {
+    for (const session of this.#idle.splice(0)) this.#drop(session);
   }
 
   #drop(session: Session): void {

@@ -10,6 +10,7 @@ import type {
   Beat,
   Change,
   Drop,
+  Extended,
   Extension,
   Grab,
   ListedRow,
@@ -22,12 +23,13 @@ import type {
   Table,
   TableRow,
 } from "../shared/table.ts";
+import { damagedRow } from "../shared/record-shape.ts";
 import { keptOf } from "../shared/table-record.ts";
 import { findings, noPush, type Settings } from "./check.ts";
-import { isUndone, postgresError } from "./errors.ts";
+import { isDataError, isUndone, postgresError } from "./errors.ts";
 import { Listener } from "./listener.ts";
 import { channelOf, isPlain, shown, whoIs } from "./names.ts";
-import { forEver, type PgPort, type Row } from "./port.ts";
+import { type PgPort, type Row } from "./port.ts";
 import type { Sql } from "./sql.ts";
 import { PostgresTransaction, refuseShared } from "./transaction.ts";
 
@@ -115,7 +117,7 @@ export class PostgresTable implements Table {
     return rows.length === 1;
   }
 
-  async extend(items: readonly Extension[], patience: Patience): Promise<readonly boolean[]> {
+  async extend(items: readonly Extension[], patience: Patience): Promise<readonly Extended[]> {
     const rows = await this.#port.query(
       this.#sql.extend,
       [
@@ -127,8 +129,8 @@ export class PostgresTable implements Table {
       ],
       patience,
     );
-    const places = new Set(rows.map((row) => Number(row["place"])));
-    return items.map((_item, at) => places.has(at + 1));
+    const states = new Map(rows.map((row) => [Number(row["place"]), row["state"]]));
+    return items.map((_item, at) => (states.get(at + 1) ?? "other") as Extended);
   }
 
   async list(
@@ -150,8 +152,9 @@ export class PostgresTable implements Table {
     return Number(rows[0]?.["last"] ?? 0);
   }
 
-  async clean(floor: number, patience: Patience): Promise<void> {
-    await this.#port.query(this.#sql.clean, [floor], patience);
+  async clean(floor: number, patience: Patience): Promise<boolean> {
+    const [row] = await this.#port.query(this.#sql.clean, [floor], patience);
+    return row?.["more"] === "true";
   }
 
   listen(proc: string, hear: (words: string) => void): Promise<void> {
@@ -167,11 +170,15 @@ export class PostgresTable implements Table {
     return new PostgresTransaction(tx, async (query, key, mode) => {
       refuseShared(mode);
       const { digest } = name(key);
-      let [row] = await query(this.#sql.tx_row, [digest]);
+      const read = (): Promise<readonly Row[]> =>
+        query(this.#sql.tx_row, [digest]).catch((error: unknown) => {
+          throw isDataError(error) ? damagedRow(key, error) : error;
+        });
+      let [row] = await read();
       if (row === undefined) {
         // Made outside of the transaction: a row that it had made itself would keep others waiting who only look for it.
-        await this.seed([name(key)], forEver());
-        [row] = await query(this.#sql.tx_row, [digest]);
+        await this.#seedBesidePool(name(key));
+        [row] = await read();
       }
       if (row === undefined) throw new StoreUnavailableError(STRICT, { key, retryable: false });
       const nowUs = Number(row["now_us"]);
@@ -192,9 +199,19 @@ export class PostgresTable implements Table {
     return isUndone(error);
   }
 
+  isDataError(error: unknown): boolean {
+    return isDataError(error);
+  }
+
   async close(): Promise<void> {
     this.#listener.close();
     await this.#port.close();
+  }
+
+  /** The caller's transaction has a connection of the pool, and there may be no other one to wait for. */
+  async #seedBesidePool({ digest, key }: RowName): Promise<void> {
+    const values = [[digest], this.#namespace, [Buffer.from(key)]];
+    await this.#listener.query(this.#sql.seed, values);
   }
 
   async #insert({ name, state }: Change, patience: Patience): Promise<boolean> {

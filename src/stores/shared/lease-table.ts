@@ -21,7 +21,13 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../core/store.ts";
-import { isUnsent, markUnsent, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import {
+  isUnsent,
+  markUnsent,
+  StoreUnavailableError,
+  UnsafeStoreError,
+  UnsupportedError,
+} from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
 import { abandonEach } from "./abandon-each.ts";
 import { toGrant } from "./grant.ts";
@@ -29,7 +35,7 @@ import { Pushes } from "./pushes.ts";
 import { holderInfo, lockInfo } from "./record.ts";
 import { heartbeatFor, unseat } from "./rows.ts";
 import { reserving } from "./table-reserve.ts";
-import type { RowName, Table } from "./table.ts";
+import type { Beat, RowName, Table, TableRow } from "./table.ts";
 import { TableCleaner } from "./table-cleaner.ts";
 import { hasEnded, type Kept, keptOf, markEnded } from "./table-record.ts";
 import { TableShortcut } from "./table-shortcut.ts";
@@ -37,6 +43,9 @@ import { type Decision, type Step, TableSteps } from "./table-steps.ts";
 import { Turns } from "./turns.ts";
 
 const PROC_LENGTH = 16;
+/** Of a call's timeout: by then the renewals that have succeeded are answered, whatever the others do. */
+const RENEW_SHARE = 0.7;
+const LOCKED_AT_ONCE = 2;
 
 export class LeaseTable implements OpenStore<null> {
   readonly guarantees: Guarantees;
@@ -89,13 +98,14 @@ export class LeaseTable implements OpenStore<null> {
 
   renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
     return this.#do("renew the lease", items[0]?.request.keys ?? [], async () => {
-      const renewed = await this.#shortcut.extend(items, io);
-      return Promise.all(
-        items.map(async (item): Promise<RenewAnswer> => {
-          if (renewed.has(item)) return { state: "renewed", validMs: item.ttlMs };
-          return this.#renew(item, io);
-        }),
+      const extended = await this.#shortcut.extend(items, io);
+      const left = items.filter((item) => extended.get(item) !== "renewed");
+      const answers = await this.#renewOneByOne(
+        left.filter((item) => extended.get(item) !== "locked"),
+        left.filter((item) => extended.get(item) === "locked"),
+        io,
       );
+      return items.map((item) => answers.get(item) ?? { state: "renewed", validMs: item.ttlMs });
     });
   }
 
@@ -161,14 +171,24 @@ export class LeaseTable implements OpenStore<null> {
       const from = after;
       const page = await this.#do("list the locks", [], () => this.#table.list(options.prefix, from, io));
       for (const { key, row, beats } of page.rows) {
-        const kept = keptOf(key, row, 0, beats);
-        this.#steps.ledger([kept], page.nowUs).sweepLine(kept.record);
-        const info = lockInfo(kept.record, page.nowUs / 1_000);
+        const info = this.#infoOf(key, row, beats, page.nowUs);
         if (info !== null && left > 0) yield info;
         if (info !== null) left -= 1;
         after = key;
       }
       if (page.rows.length === 0) return;
+    }
+  }
+
+  /** null where nobody holds or waits, and where the row is damaged: it must not hide the others. */
+  #infoOf(key: string, row: TableRow, beats: readonly Beat[], nowUs: number): LockInfo | null {
+    try {
+      const kept = keptOf(key, row, 0, beats);
+      this.#steps.ledger([kept], nowUs).sweepLine(kept.record);
+      return lockInfo(kept.record, nowUs / 1_000);
+    } catch (error) {
+      if (error instanceof UnsafeStoreError) return null;
+      throw error;
     }
   }
 
@@ -217,6 +237,40 @@ export class LeaseTable implements OpenStore<null> {
       return { answer: { busy: { holders, againMs } }, writes: true };
     };
     return this.#step(keys, io, decide, beat);
+  }
+
+  /**
+   * A row that is damaged or that stays locked costs only its own lease: it is answered with "unknown", in
+   * time for the answers of the others to count. Locked rows come last and a few at a time, because each of
+   * them may keep a connection for long.
+   */
+  async #renewOneByOne(
+    free: readonly RenewItem<null>[],
+    locked: readonly RenewItem<null>[],
+    io: Io,
+  ): Promise<ReadonlyMap<RenewItem<null>, RenewAnswer>> {
+    const answers = new Map<RenewItem<null>, RenewAnswer>();
+    if (free.length + locked.length === 0) return answers;
+    for (const item of [...free, ...locked]) answers.set(item, { state: "unknown" });
+    let isOver = false;
+    const over = io.sleep(io.timeoutMs * RENEW_SHARE).then(() => void (isOver = true));
+    const renew = async (item: RenewItem<null>): Promise<void> => {
+      const { keys } = item.request;
+      const answer = await this.#renew(item, io).catch((error: unknown): RenewAnswer => {
+        return { state: "unknown", cause: this.#table.say(error, "renew the lease", keys[0]) };
+      });
+      if (!isOver) answers.set(item, answer);
+    };
+    const queue = [...locked];
+    const renewLocked = async (): Promise<void> => {
+      for (let item = queue.shift(); item !== undefined && !isOver; item = queue.shift()) await renew(item);
+    };
+    const all = Promise.all(free.map(renew)).then(() =>
+      Promise.all(Array.from({ length: LOCKED_AT_ONCE }, renewLocked)),
+    );
+    await Promise.race([all, over]);
+    isOver = true;
+    return answers;
   }
 
   #renew({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<RenewAnswer> {

@@ -9,11 +9,14 @@ type TellLoss = (id: string, reason: LossReason, detail?: string) => void;
 
 /** A reason is cut so that the words fit into what a database carries. */
 const LONGEST_REASON = 1_000;
+/** PostgreSQL carries less than 8,000 bytes. A waiter of hundreds of keys is only told to look. */
+const LONGEST_WORDS = 7_000;
 
 export function sayWake({ id, grant, revoked }: Wake): string {
   if (revoked !== undefined) return `revoked ${id} ${revoked.slice(0, LONGEST_REASON)}`;
   if (grant === undefined) return `look ${id}`;
-  return ["grant", id, grant.anchor, grant.room, grant.validMs, ...grant.fences].join(" ");
+  const words = ["grant", id, grant.anchor, grant.room, grant.validMs, ...grant.fences].join(" ");
+  return words.length > LONGEST_WORDS ? `look ${id}` : words;
 }
 
 /** The subscriptions of one opened store. */

@@ -34,7 +34,8 @@ export class TableCleaner {
   async #clean(patience: Patience): Promise<void> {
     const floor = this.#floor;
     this.#floor = null;
-    if (floor !== null) await this.#table.clean(floor, patience);
+    // All that there is: a fixed number per occasion would not keep up with many new keys.
+    while (floor !== null && !patience.signal.aborted && (await this.#table.clean(floor, patience)));
     this.#floor = await this.#table.raiseFloor(patience);
   }
 }

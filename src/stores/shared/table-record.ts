@@ -29,7 +29,8 @@ export function keptOf(key: string, row: TableRow | null, floor: number, beats: 
   record.last = Math.max(row?.last ?? 0, floor);
   if (row === null) return { record, marks: {}, gone: {} };
   const marks = parsed(row.marks) as Kept["marks"];
-  if (!areMarks(marks) || !Number.isSafeInteger(record.last)) throw damagedRow(key);
+  const numbers = Number.isSafeInteger(record.last) && Number.isSafeInteger(row.version);
+  if (!areMarks(marks) || !numbers) throw damagedRow(key);
   if (row.record === null) {
     if (row.holder !== null) record.holders.push(holderRow(row.holder));
     if (!isRecord(record)) throw damagedRow(key);

@@ -3,7 +3,7 @@
 
 import type { AttemptAnswer, RenewItem, Request } from "../../core/store.ts";
 import { toGrant } from "./grant.ts";
-import type { Patience, Table } from "./table.ts";
+import type { Extended, Patience, Table } from "./table.ts";
 import type { Kept } from "./table-record.ts";
 import type { TableSteps } from "./table-steps.ts";
 import type { Turns } from "./turns.ts";
@@ -61,10 +61,13 @@ export class TableShortcut {
     return dropped;
   }
 
-  /** Those that were renewed. */
-  async extend(items: readonly RenewItem<null>[], patience: Patience): Promise<ReadonlySet<RenewItem<null>>> {
+  /** What became of each. Those that are not of the usual kind are left out. */
+  async extend(
+    items: readonly RenewItem<null>[],
+    patience: Patience,
+  ): Promise<ReadonlyMap<RenewItem<null>, Extended>> {
     const usual = items.filter(({ request, label }) => this.#usual(request) && this.#table.plain(label));
-    if (usual.length === 0) return new Set();
+    if (usual.length === 0) return new Map();
     const wish = usual.map(({ request, ttlMs, lastFences, label }) => ({
       name: this.#steps.name(request.keys[0] as string),
       id: request.id,
@@ -72,15 +75,15 @@ export class TableShortcut {
       used: Number(lastFences[0] ?? 0n),
       label,
     }));
-    const nothing: readonly boolean[] = [];
+    const nothing: readonly Extended[] = [];
     const answers = await this.#table.extend(wish, patience).catch(this.#undone(nothing));
-    return new Set(usual.filter((_item, at) => answers[at] === true));
+    return new Map(usual.map((item, at) => [item, answers[at] ?? "other"]));
   }
 
-  /** Where the server has undone it, a step looks again. */
+  /** Where the server has undone it, or the row may be damaged, a step looks again. */
   #undone<T>(answer: T): (error: unknown) => T {
     return (error) => {
-      if (this.#table.undone(error)) return answer;
+      if (this.#table.undone(error) || this.#table.isDataError(error)) return answer;
       throw error;
     };
   }

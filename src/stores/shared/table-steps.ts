@@ -8,6 +8,7 @@ import { showKey } from "../../core/key.ts";
 import type { System } from "../../core/system.ts";
 import { Ledger } from "./ledger.ts";
 import { type Pushes, sayWake } from "./pushes.ts";
+import { damagedRow } from "./record-shape.ts";
 import type { Change, Push, Reading, RowName, Table } from "./table.ts";
 import { type Kept, keptOf, overlay, stateOf } from "./table-record.ts";
 
@@ -104,7 +105,10 @@ export class TableSteps {
 
   /** null when somebody else was quicker. */
   async #once<T>(names: readonly RowName[], wish: StepWish<T>, io: Io): Promise<{ answer: T } | null> {
-    const reading = await this.#table.read(names, wish.beat, io);
+    const reading = await this.#table.read(names, wish.beat, io).catch((error: unknown) => {
+      // The statement has no values but names, so it is a row that the server cannot read.
+      throw this.#table.isDataError(error) ? damagedRow(wish.keys[0] as string, error) : error;
+    });
     const nowMs = reading.nowUs / 1_000;
     const kept = names.map(({ key }, at) => this.#kept(key, at, reading, wish.beat));
     const before = kept.map((one) => this.#image(one, nowMs));

@@ -116,6 +116,9 @@ export interface Extension {
   readonly label: string;
 }
 
+/** `locked`: somebody else has locked the row. `other`: this id does not hold it in short form. */
+export type Extended = "renewed" | "locked" | "other";
+
 /** Keys that are kept for a transaction until it has locked their rows. */
 export interface Reservation {
   readonly id: string;
@@ -153,8 +156,8 @@ export interface Table {
   /** The fence, or null when it takes more than that. */
   grab(grab: Grab, patience: Patience): Promise<number | null>;
   drop(drop: Drop, patience: Patience): Promise<boolean>;
-  /** Which of them hold the short form of their row, and do so longer now. */
-  extend(items: readonly Extension[], patience: Patience): Promise<readonly boolean[]>;
+  /** Renews those that hold the short form of their row. A row that is locked keeps no other waiting. */
+  extend(items: readonly Extension[], patience: Patience): Promise<readonly Extended[]>;
   /** Rows in use, by key, after a key; not more than a page. */
   list(
     prefix: string,
@@ -163,8 +166,8 @@ export interface Table {
   ): Promise<{ readonly nowUs: number; readonly rows: readonly ListedRow[] }>;
   /** Raises the floor to the largest fence of the rows that have been over for long; gives the floor. */
   raiseFloor(patience: Patience): Promise<number>;
-  /** Deletes rows that have been over for long and lie below the floor, some at a time. */
-  clean(floor: number, patience: Patience): Promise<void>;
+  /** Deletes some rows that have been over for long and lie below the floor; true: there may be more. */
+  clean(floor: number, patience: Patience): Promise<boolean>;
   /** Starts to listen for what is pushed to `proc`. Resolves when it can arrive, or cannot be had. */
   listen?(proc: string, hear: (words: string) => void): Promise<void>;
   check(patience: Patience): Promise<readonly Finding[]>;
@@ -174,5 +177,7 @@ export interface Table {
   say(error: unknown, doing: string, key: string | undefined): Error;
   /** Whether the server has said that nothing was done and the same step may be tried again (a deadlock's victim). */
   undone(error: unknown): boolean;
+  /** Whether the server could not work on a value: of the statement, or of the row that the statement met. */
+  isDataError(error: unknown): boolean;
   close(): Promise<void>;
 }

@@ -3,6 +3,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, type TransactionLease } from "../../../src/index.ts";
 import { memory } from "../../../src/stores/memory/index.ts";
+import { postgres } from "../../../src/stores/postgres/index.ts";
+import { openPool } from "../../support/pg-pool.ts";
 import { PostgresWorld } from "./fixture.ts";
 
 let world: PostgresWorld;
@@ -138,4 +140,22 @@ it("lock and data are one: a counter that is raised under it loses nothing, and 
   await Promise.all(Array.from({ length: 30 }, (_none, at) => raise(at % 3 !== 0)));
   expect(await world.ask("SELECT n FROM counter")).toEqual([{ n: 20 }]);
   await locks.close();
+});
+
+it("needs no second connection of the pool: all may be in transactions that lock (P13)", async () => {
+  const pool = openPool(world.url, { max: 3 });
+  const locks = createLocks(postgres({ pool }));
+  await locks.inspect("pool:0");
+  const clients = await Promise.all([pool.connect(), pool.connect(), pool.connect()]);
+  await Promise.all(clients.map((client) => client.query("BEGIN")));
+  const leases = await Promise.all(
+    clients.map((client, at) => locks.inTransaction(client).acquire(`pool:${at}`, { wait: 3_000 })),
+  );
+  expect(leases.map(({ key }) => key)).toEqual(["pool:0", "pool:1", "pool:2"]);
+  for (const client of clients) {
+    await client.query("COMMIT");
+    client.release();
+  }
+  await locks.close();
+  await pool.end();
 });
