@@ -58,6 +58,11 @@ export class Proxy {
     this.#set("swallow", directions);
   }
 
+  /** Connections that exist now are silent from now on, though both sides believe in them; new ones work. */
+  halfOpen(): void {
+    for (const link of this.#links) link.silence();
+  }
+
   /** Everything takes so much longer, in each direction. */
   delay(ms: number): void {
     for (const policy of Object.values(this.#policies)) policy.delayMs = ms;
@@ -162,6 +167,10 @@ class Link {
     for (const pipe of this.#pipes) pipe.changed();
   }
 
+  silence(): void {
+    for (const pipe of this.#pipes) pipe.silence();
+  }
+
   heal(): void {
     if (this.#pipes.some((pipe) => pipe.swallowed)) this.reset();
     else this.changed();
@@ -202,6 +211,13 @@ class Pipe {
   obey(policy: Policy): void {
     this.#policy = policy;
     this.changed();
+  }
+
+  /** What is under way is lost, and so is all that follows. */
+  silence(): void {
+    this.stop();
+    this.swallowed = true;
+    this.obey({ mode: "swallow", delayMs: 0 });
   }
 
   stop(): void {
