@@ -31,6 +31,8 @@ const HARMS = {
   // A connection that has had replies swallowed is dropped at the healing.
   "swallowed-replies": { do: (proxy) => proxy.swallow("replies"), survives: BROKEN },
   "dropped-connections": { do: (proxy) => proxy.drop(), survives: BROKEN },
+  // As after a NAT timeout, or when the host behind an address was replaced.
+  "half-open": { do: (proxy) => proxy.halfOpen(), forMs: [2_000, 6_000], survives: BROKEN },
   "slow-network": { do: (proxy, random) => proxy.delay(random.between(...SLOW_MS)) },
 } satisfies Record<string, Harm>;
 

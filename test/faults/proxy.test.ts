@@ -76,6 +76,22 @@ describe("the proxy in front of an echo server", () => {
     echo.close();
   });
 
+  it("leaves connections half open: those that exist are silent, new ones work", async () => {
+    peer.say("one");
+    await soon(() => peer.heard === "one");
+    proxy.halfOpen();
+    peer.say("two");
+    const next = await Peer.open(proxy.port);
+    next.say("three");
+    await soon(() => next.heard === "three");
+    await sleep(QUIET_MS);
+    expect([peer.heard, peer.closed, reached]).toEqual(["one", false, "onethree"]);
+    proxy.heal();
+    await soon(() => peer.closed);
+    expect(next.closed).toBe(false);
+    next.close();
+  });
+
   it("passes everything on, and the orderly end", async () => {
     peer.say("hello");
     await soon(() => peer.heard === "hello");

@@ -4,14 +4,16 @@
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import { isMissing } from "../shared/missing-client.ts";
+import type { HealthSystem } from "../shared/connection-health.ts";
 import { ClusterPort } from "./cluster-port.ts";
 import { ioredisClusterPort, nodeRedisClusterPort } from "./given-cluster.ts";
 import { IoredisPort, type IoredisClass, isIoredis } from "./ioredis.ts";
-import { ioredisDial, linkOptions as ioredisOptions } from "./ioredis-link.ts";
+import { ioredisDial, ioredisLink, linkOptions as ioredisOptions } from "./ioredis-link.ts";
 import type { Surroundings } from "./lane.ts";
 import type { Dial } from "./link.ts";
+import { type DialNode, NodePort } from "./node-port.ts";
 import { isNodeRedis, type NodeRedisModule, NodeRedisPort } from "./node-redis.ts";
-import { linkOptions as nodeRedisOptions, nodeRedisDial } from "./node-redis-link.ts";
+import { linkOptions as nodeRedisOptions, nodeRedisDial, nodeRedisLink } from "./node-redis-link.ts";
 import { NodeRedisSentinelPort } from "./node-redis-sentinel.ts";
 import type { RedisPort } from "./port.ts";
 import { SentinelPort } from "./sentinel-port.ts";
@@ -30,14 +32,14 @@ export function connectWith(client: unknown, around: Surroundings): RedisPort | 
   if (isIoredisCluster(given)) return ioredisClusterPort(given, around);
   if (isNodeRedisCluster(given)) return nodeRedisClusterPort(given, around);
   if (isNodeRedisSentinel(given)) return new NodeRedisSentinelPort(given);
-  return portOf(client, around.nowMs);
+  return portOf(client, around.system);
 }
 
 /** A client of one node, or of ioredis with sentinels, which has the same shape. */
-export function portOf(client: unknown, nowMs: () => number): RedisPort {
+export function portOf(client: unknown, system: HealthSystem): RedisPort {
   if (typeof client === "object" && client !== null) {
-    if (isIoredis(client)) return new IoredisPort(client, nowMs);
-    if (isNodeRedis(client)) return new NodeRedisPort(client, nowMs);
+    if (isIoredis(client)) return new IoredisPort(client, system);
+    if (isNodeRedis(client)) return new NodeRedisPort(client, system);
   }
   throw new InvalidArgumentError(
     "redis({ client }) takes a client of node-redis (4 to 6) or of ioredis (5 or 6): of one node, of sentinels or of a Cluster",
@@ -45,7 +47,7 @@ export function portOf(client: unknown, nowMs: () => number): RedisPort {
 }
 
 export async function connectTo(url: string, by: By, around: Surroundings): Promise<RedisPort> {
-  if (topologyOfUrl(url) === "node") return connectToNode(url, by, around.nowMs);
+  if (topologyOfUrl(url) === "node") return connectToNode(url, by, around.system);
   return connectToNodes(url, await loaded(by.driver), by.tls ?? {}, around);
 }
 
@@ -59,12 +61,19 @@ export interface By {
 export async function connectToNode(
   url: string,
   { driver, tls = {} }: By,
-  nowMs: () => number,
+  system: HealthSystem,
 ): Promise<RedisPort> {
-  const by = await loaded(driver);
-  return by.driver === "redis"
-    ? NodeRedisPort.connect(by.module, url, tls, nowMs)
-    : IoredisPort.connect(by.module, url, tls, nowMs);
+  return NodePort.connect(dialUrl(await loaded(driver), url, tls), "", system);
+}
+
+function dialUrl({ driver, module }: Loaded, url: string, tls: ConnectionOptions): DialNode {
+  if (driver === "redis") {
+    // Making a client takes tens of milliseconds, because a class is made with it; duplicating one does not.
+    const template = module.createClient({ url, socket: { ...tls } });
+    return (cancel) => nodeRedisLink(template.duplicate(nodeRedisOptions(null, tls)), cancel);
+  }
+  const secure = Object.keys(tls).length === 0 ? {} : { tls };
+  return (cancel) => ioredisLink(new module(url, { ...ioredisOptions(null), ...secure }), cancel);
 }
 
 /** Sentinel and Cluster are followed by code of our own over either package, so that both behave alike. */

@@ -9,7 +9,7 @@
 import { UnsupportedError } from "../../core/errors.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { Ear } from "./ear.ts";
-import { Lane, notExecuted, NotSentError, type Surroundings, within } from "./lane.ts";
+import { Lane, notExecuted, NotSentError, type Surroundings } from "./lane.ts";
 import { type Address, addressOf, type Link, nameOf, sessionBy, type Switchboard } from "./link.ts";
 import {
   listOf,
@@ -20,6 +20,7 @@ import {
   type Session,
   textOf,
 } from "./port.ts";
+import { SharedRun } from "./shared-run.ts";
 import { SLOTS, slotOf } from "./slots.ts";
 
 /** So many nodes may pass a command on to another before it is given up. */
@@ -45,13 +46,14 @@ export class ClusterPort implements RedisPort {
   readonly #ears = new Map<Ear, { node: string }>();
   #owners: (string | undefined)[] = [];
   #view: View = { owners: [], primaries: new Set(), replicas: new Set() };
-  #looking: Promise<void> | null = null;
+  readonly #looking: SharedRun<void>;
   #turn = 0;
 
   private constructor(board: Switchboard, seeds: readonly Address[], around: Surroundings) {
     this.#board = board;
     this.#seeds = seeds.map(nameOf);
     this.#around = around;
+    this.#looking = new SharedRun(around.system);
     this.keyPrefix = board.keyPrefix;
   }
 
@@ -79,7 +81,7 @@ export class ClusterPort implements RedisPort {
     const slot = key === undefined ? null : this.slotOf(key);
     return retryWhileUnsent(
       patience,
-      () => this.#around.nowMs(),
+      () => this.#around.system.monoMs(),
       () => this.#sendOnce(words, patience, slot),
       { isUnsent: notExecuted, beforePause: () => this.#look(patience).catch(QUIET) },
     );
@@ -140,7 +142,7 @@ export class ClusterPort implements RedisPort {
     let asking = false;
     for (let hops = 0; hops < MOST_HOPS && name !== undefined; hops += 1) {
       const lane = this.#laneTo(name, true);
-      if (lane.silent) this.#look(patience).catch(QUIET);
+      if (lane.late) this.#look(patience).catch(QUIET);
       try {
         return await lane.send(words, patience, asking);
       } catch (error) {
@@ -167,14 +169,21 @@ export class ClusterPort implements RedisPort {
     const lanes = primary ? this.#lanes : this.#replicaLanes;
     let lane = lanes.get(name);
     if (lane === undefined) {
-      lane = new Lane(name, () => (primary ? this.#dialVetted(name) : this.#board.node(addressOf(name))));
+      const dial = (cancel: AbortSignal): Promise<Link> =>
+        primary ? this.#dialVetted(name, cancel) : this.#board.node(addressOf(name), cancel);
+      lane = new Lane(name, dial, this.#around.system, () => this.#renewSubscriptions(name));
       lanes.set(name, lane);
     }
     return lane;
   }
 
-  async #dialVetted(name: string): Promise<Link> {
-    const link = await this.#board.node(addressOf(name));
+  /** The connection of the commands was half open: those of the subscriptions may be too. */
+  #renewSubscriptions(node: string): void {
+    for (const [ear, at] of this.#ears) if (at.node === node) ear.move();
+  }
+
+  async #dialVetted(name: string, cancel?: AbortSignal): Promise<Link> {
+    const link = await this.#board.node(addressOf(name), cancel);
     try {
       await this.#around.vet(link);
       return link;
@@ -201,37 +210,28 @@ export class ClusterPort implements RedisPort {
     throw failure;
   }
 
-  /** Asks who owns what. One question at a time; when the first that waits for it gives up, the next one asks anew. */
-  async #look(patience: Patience): Promise<void> {
-    this.#looking ??= this.#lookOnce(patience);
-    const looking = this.#looking;
-    try {
-      await within(patience, looking);
-    } finally {
-      if (this.#looking === looking) this.#looking = null;
-    }
+  /** Asks who owns what. One question at a time. */
+  #look(patience: Patience): Promise<void> {
+    return this.#looking.join(patience, (cancel) => this.#lookOnce(patience, cancel));
   }
 
-  async #lookOnce(patience: Patience): Promise<void> {
-    const open = [...this.#lanes.values()].filter((lane) => lane.open && !lane.silent);
+  async #lookOnce(patience: Patience, cancel: AbortSignal): Promise<void> {
+    const open = [...this.#lanes.values()].filter((lane) => lane.open && !lane.late);
     const asked = open.map(async (lane) =>
       viewOf(await lane.send(["CLUSTER", "SLOTS"], patience), lane.name),
     );
     try {
       this.#take(await Promise.any(asked));
     } catch {
-      this.#take(await this.#askStrangers());
+      this.#take(await this.#askStrangers(cancel));
     }
   }
 
   /** Everybody else that was ever named, on connections that are closed again. */
-  async #askStrangers(): Promise<View> {
-    const links = new Set<Link>();
-    let over = false;
+  async #askStrangers(cancel: AbortSignal): Promise<View> {
+    const over = new AbortController();
     const ask = async (name: string): Promise<View> => {
-      const link = await this.#board.node(addressOf(name));
-      if (over) link.end();
-      links.add(link);
+      const link = await this.#board.node(addressOf(name), AbortSignal.any([cancel, over.signal]));
       return viewOf(await link.send(["CLUSTER", "SLOTS"]), name);
     };
     const { primaries, replicas } = this.#view;
@@ -240,8 +240,7 @@ export class ClusterPort implements RedisPort {
     } catch (error) {
       throw noneOf(error);
     } finally {
-      over = true;
-      for (const link of links) link.end();
+      over.abort();
     }
   }
 
@@ -250,7 +249,7 @@ export class ClusterPort implements RedisPort {
     this.#owners = [...view.owners];
     const known = (name: string): boolean => view.primaries.has(name) || view.replicas.has(name);
     for (const [name, lane] of this.#lanes) {
-      if (view.primaries.has(name) || !(lane.idle || lane.silent)) continue;
+      if (view.primaries.has(name) || !(lane.idle || lane.late)) continue;
       lane.end();
       this.#lanes.delete(name);
     }

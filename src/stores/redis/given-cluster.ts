@@ -59,7 +59,7 @@ export async function nodeRedisClusterPort(client: object, around: Surroundings)
 /** Where nodes are known to each other under other addresses than to us. */
 function mapped(dial: Dial, map: AddressMap | undefined): Dial {
   if (map === undefined) return dial;
-  return (to) => dial((typeof map === "function" ? map(nameOf(to)) : map[nameOf(to)]) ?? to);
+  return (to, cancel) => dial((typeof map === "function" ? map(nameOf(to)) : map[nameOf(to)]) ?? to, cancel);
 }
 
 function notConnected(): StoreUnavailableError {

@@ -1,11 +1,13 @@
-// ioredis (5 and 6) behind the port. The client is known by its shape. One that was given is never changed or
-// closed; for listening it is duplicated. Its offline queue cannot be left again, so a command waits here
-// until the client is ready.
+// A client of ioredis (5 and 6) that was given, behind the port. It is known by its shape. It is never changed
+// or closed; for listening, and when it has stopped answering, it is duplicated. Its offline queue cannot be
+// left again, so a command waits here until the client is ready.
 
-import type { ConnectionOptions } from "node:tls";
 import { StoreUnavailableError } from "../../core/errors.ts";
+import type { HealthSystem } from "../shared/connection-health.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { NotSentError } from "./lane.ts";
+import type { Link } from "./link.ts";
+import { GivenHealth } from "./node-port.ts";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
@@ -18,7 +20,7 @@ export interface IoredisClient {
   duplicate(override?: object): IoredisClient;
   connect(): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
-  disconnect(): void;
+  disconnect(reconnect?: boolean): void;
   on(event: string, listener: (...args: readonly never[]) => void): unknown;
   off(event: string, listener: (...args: readonly never[]) => void): unknown;
 }
@@ -34,7 +36,6 @@ export type IoredisClass = {
  */
 const LONGEST_RETRY_MS = 200;
 const FIRST_RETRY_MS = 20;
-const CONNECT_MS = 2_000;
 
 export function isIoredis(client: object): client is IoredisClient {
   const { status, call, duplicate, options } = client as Partial<IoredisClient>;
@@ -45,49 +46,39 @@ export function isIoredis(client: object): client is IoredisClient {
 export class IoredisPort implements RedisPort {
   readonly keyPrefix: string;
   readonly #client: IoredisClient;
-  readonly #nowMs: () => number;
-  /** Of a client of our own. */
-  readonly #reconnection: Reconnection | null;
+  readonly #system: HealthSystem;
+  readonly #health: GivenHealth;
   readonly #listeners = new Set<IoredisClient>();
-  /** Commands of a client of our own that have no reply yet. */
-  readonly #unanswered = new Set<(error: Error) => void>();
+  readonly #subscribers = new Set<IoredisClient>();
 
-  constructor(client: IoredisClient, nowMs: () => number, reconnection: Reconnection | null = null) {
+  constructor(client: IoredisClient, system: HealthSystem) {
     this.#client = client;
-    this.#nowMs = nowMs;
-    this.#reconnection = reconnection;
-    if (reconnection !== null) client.on("close", () => this.#rejectUnanswered());
+    this.#system = system;
     this.keyPrefix = client.options.keyPrefix ?? "";
-  }
-
-  /** A client of our own. */
-  static async connect(
-    Redis: IoredisClass,
-    url: string,
-    tls: ConnectionOptions,
-    nowMs: () => number,
-  ): Promise<IoredisPort> {
-    const again = new Reconnection();
-    const client = new Redis(url, {
-      ...again.options,
-      ...(Object.keys(tls).length === 0 ? {} : { tls }),
-      connectTimeout: CONNECT_MS,
-      autoResendUnfulfilledCommands: false,
-    });
-    await again.connect(client);
-    return new IoredisPort(client, nowMs, again);
+    const dial = async (cancel?: AbortSignal): Promise<Link> => {
+      // Not needed by a store whose client answers.
+      const { ioredisLink, linkOptions } = await import("./ioredis-link.ts");
+      return ioredisLink(client.duplicate(linkOptions(null)), cancel);
+    };
+    this.#health = new GivenHealth(dial, this.keyPrefix, system, () =>
+      // What it is subscribed to it asks for again.
+      this.#subscribers.forEach((listener) => listener.disconnect(true)),
+    );
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    if (this.#client.status === "ready") return this.#sendNow(words);
+    const { standIn } = this.#health;
+    if (standIn !== null) return standIn.send(words, patience);
     // While a store is opened there is no timeout to retry within: the client's own queue waits for a
     // connection.
-    if (patience.timeoutMs === undefined) return this.#sendNow(words);
-    return retryWhileUnsent(patience, this.#nowMs, () => this.#sendWhenReady(words), { isUnsent });
-  }
-
-  get failure(): Error | null {
-    return this.#client.status === "ready" ? null : (this.#reconnection?.failure ?? null);
+    if (this.#client.status === "ready" || patience.timeoutMs === undefined)
+      return this.#sendNow(words, patience);
+    return retryWhileUnsent(
+      patience,
+      () => this.#system.monoMs(),
+      () => this.#sendWhenReady(words, patience),
+      { isUnsent },
+    );
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
@@ -97,12 +88,14 @@ export class IoredisPort implements RedisPort {
     this.#listeners.add(listener);
     const stop = (): Promise<void> => {
       this.#listeners.delete(listener);
+      this.#subscribers.delete(listener);
       listener.disconnect();
       return Promise.resolve();
     };
     try {
       await again.connect(listener);
       await listener.subscribe(channel);
+      this.#subscribers.add(listener);
     } catch (error) {
       await stop();
       throw error;
@@ -124,40 +117,30 @@ export class IoredisPort implements RedisPort {
     return new IoredisSession(client);
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     for (const listener of this.#listeners) listener.disconnect();
     this.#listeners.clear();
-    if (this.#reconnection !== null) this.#client.disconnect();
-    return Promise.resolve();
+    this.#subscribers.clear();
+    await this.#health.close();
   }
 
-  #sendNow(words: readonly string[]): Promise<Reply> {
+  /** The client sends its commands again after a reconnect. */
+  #sendNow(words: readonly string[], { timeoutMs }: Patience): Promise<Reply> {
+    return this.#health.watch(this.#send, words, timeoutMs);
+  }
+
+  readonly #send = (words: readonly string[]): Promise<Reply> => {
     const [command, ...args] = words as readonly [string, ...string[]];
-    const sent = this.#client.call(command, ...args) as Promise<Reply>;
-    // A client that was given sends its commands again after a reconnect.
-    return this.#reconnection === null ? sent : this.#untilClosed(sent);
-  }
+    return this.#client.call(command, ...args) as Promise<Reply>;
+  };
 
-  /** ioredis drops the commands that had no reply when their connection closed, and settles none of them. */
-  #untilClosed(sent: Promise<Reply>): Promise<Reply> {
-    return new Promise((resolve, reject) => {
-      this.#unanswered.add(reject);
-      sent.then(resolve, reject).finally(() => this.#unanswered.delete(reject));
-    });
-  }
-
-  #rejectUnanswered(): void {
-    for (const reject of this.#unanswered) reject(new Error("Connection is closed."));
-    this.#unanswered.clear();
-  }
-
-  async #sendWhenReady(words: readonly string[]): Promise<Reply> {
+  async #sendWhenReady(words: readonly string[], patience: Patience): Promise<Reply> {
     const { status } = this.#client;
     if (status === "end")
       throw new StoreUnavailableError("the ioredis client is closed", { retryable: false });
     // A client that connects on its first command has to be given one.
-    if (status === "ready" || status === "wait") return this.#sendNow(words);
-    throw new NotSentError(this.failure ?? new Error("there is no connection to Redis"));
+    if (status === "ready" || status === "wait") return this.#sendNow(words, patience);
+    throw new NotSentError(new Error("there is no connection to Redis"));
   }
 }
 
@@ -189,8 +172,6 @@ class IoredisSession implements Session {
  * for ever, or never.
  */
 class Reconnection {
-  /** Why the last try failed. */
-  failure: Error | null = null;
   #connected = false;
   readonly #again: boolean;
 
@@ -209,7 +190,6 @@ class Reconnection {
   async connect(client: IoredisClient): Promise<void> {
     let cause: unknown;
     client.on("error", (error: unknown) => {
-      this.failure = error instanceof Error ? error : new Error(String(error));
       if (!this.#connected) cause ??= error;
     });
     client.on("connect", () => client.stream?.unref?.());

@@ -1,9 +1,12 @@
-// The way to one node: its link, made when it is first needed and again when it has ended. A command that has certainly not
-// reached the node is told from one of which that is not known, because only the first may be sent elsewhere.
+// The way to one node: its link, made when it is first needed and again when it has ended or stopped answering.
+// A command that has certainly not reached the node is told from one of which that is not known, because only
+// the first may be sent elsewhere.
 
 import { LockError } from "../../core/errors.ts";
+import { ConnectionHealth, type HealthSystem } from "../shared/connection-health.ts";
 import type { Link } from "./link.ts";
 import type { Patience, Reply, Sender } from "./port.ts";
+import { SharedRun } from "./shared-run.ts";
 
 const QUIET = (): void => {};
 
@@ -17,74 +20,112 @@ export class NotSentError extends Error {
 
 export class Lane {
   readonly name: string;
-  readonly #dial: () => Promise<Link>;
+  readonly #dial: (cancel: AbortSignal) => Promise<Link>;
+  readonly #system: HealthSystem;
+  readonly #onSilence: () => void;
   #link: Link | null = null;
-  #dialling: Promise<Link> | null = null;
-  /** Commands without an answer, the oldest first. */
-  readonly #waiting = new Set<{ readonly patience: Patience }>();
+  /** Of the link. */
+  #health: ConnectionHealth;
+  readonly #dialling: SharedRun<Link>;
+  /** Before the next connection is made. */
+  #pauseMs = 0;
   #ended = false;
+  /** Why the last connection did not come about. */
+  #failure: Error | null = null;
 
-  /** `dial` gives a link that is ready to be used. */
-  constructor(name: string, dial: () => Promise<Link>) {
+  /** `dial` gives a link that is ready to be used. `onSilence` hears of a link that was closed unanswered. */
+  constructor(
+    name: string,
+    dial: (cancel: AbortSignal) => Promise<Link>,
+    system: HealthSystem,
+    onSilence: () => void = QUIET,
+  ) {
     this.name = name;
     this.#dial = dial;
+    this.#system = system;
+    this.#onSilence = onSilence;
+    this.#health = new ConnectionHealth(system);
+    this.#dialling = new SharedRun(system);
   }
 
-  /** A caller has given up on the oldest command: the node may be frozen or cut off. */
-  get silent(): boolean {
-    const [oldest] = this.#waiting;
-    return oldest !== undefined && oldest.patience.signal.aborted;
+  /** The oldest command is overdue: the node may be frozen or cut off. */
+  get late(): boolean {
+    return this.#health.isLate;
   }
 
   get idle(): boolean {
-    return this.#waiting.size === 0;
+    return this.#health.isIdle;
   }
 
   get open(): boolean {
     return this.#link?.alive === true;
   }
 
-  async send(words: readonly string[], patience: Patience, asking = false): Promise<Reply> {
-    const link = this.#link?.alive === true ? this.#link : await this.connect(patience);
-    const waiting = { patience };
-    this.#waiting.add(waiting);
-    try {
-      // Both leave in one go, so that nothing comes between them.
-      if (asking) link.send(["ASKING"]).catch(QUIET);
-      return await link.send(words);
-    } finally {
-      this.#waiting.delete(waiting);
-    }
+  /** Why there is no connection at the moment. */
+  get failure(): Error | null {
+    return this.open ? null : this.#failure;
   }
 
-  /**
-   * When the first caller gives up on a connection that does not come about, the next one tries anew; if the first try
-   * succeeds late, it serves as well.
-   */
+  /** A command can be sent at once. */
+  get ready(): boolean {
+    return this.open && !this.#health.isSilent;
+  }
+
+  /** Only where it is ready. */
+  sendNow(words: readonly string[], patience: Patience): Promise<Reply> {
+    const link = this.#link as Link;
+    return this.#health.watch(patience.timeoutMs, () => link.send(words));
+  }
+
+  async send(words: readonly string[], patience: Patience, asking = false): Promise<Reply> {
+    if (this.#health.isSilent) this.#drop();
+    if (!this.open) await this.connect(patience);
+    // Both leave in one go, so that nothing comes between them.
+    if (asking) this.#link?.send(["ASKING"]).catch(QUIET);
+    return this.sendNow(words, patience);
+  }
+
   async connect(patience: Patience): Promise<Link> {
     if (this.#ended) throw new NotSentError(new Error(`the connection to ${this.name} was given up`));
-    this.#dialling ??= this.#dialOnce();
-    const dialling = this.#dialling;
     try {
-      return await within(patience, dialling);
+      return await this.#dialling.join(patience, (cancel) => this.#dialOnce(patience, cancel));
     } catch (error) {
-      if (this.#dialling === dialling) this.#dialling = null;
       throw hopeless(error) ? error : new NotSentError(error);
     }
   }
 
   end(): void {
     this.#ended = true;
+    this.#dialling.cancel();
     this.#link?.end();
   }
 
-  async #dialOnce(): Promise<Link> {
-    const link = await this.#dial();
-    this.#dialling = null;
-    if (!this.#ended && !this.open) this.#link = link;
-    else link.end();
-    if (this.#link?.alive === true) return this.#link;
-    throw new Error(`the connection to ${this.name} was given up`);
+  /** The link does not answer. Its commands fail, and the next one connects again. */
+  #drop(): void {
+    const link = this.#link;
+    this.#link = null;
+    this.#pauseMs = this.#health.reconnectPauseMs;
+    this.#health = new ConnectionHealth(this.#system);
+    link?.end();
+    this.#onSilence();
+  }
+
+  async #dialOnce(patience: Patience, cancel: AbortSignal): Promise<Link> {
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = 0;
+    try {
+      if (pauseMs > 0) await patience.sleep?.(pauseMs);
+      const link = await this.#dial(cancel);
+      if (!this.#ended && !this.open) {
+        this.#link = link;
+        this.#health = new ConnectionHealth(this.#system);
+      } else link.end();
+      if (this.#link?.alive === true) return this.#link;
+      throw new Error(`the connection to ${this.name} was given up`);
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    }
   }
 }
 
@@ -92,20 +133,6 @@ export class Lane {
 export function hopeless(error: unknown): boolean {
   if (LockError.is(error)) return !error.retryable;
   return error instanceof Error && /^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message);
-}
-
-/** As `promise`, but rejects when the caller has stopped listening. */
-export function within<T>({ signal }: Patience, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new Error("there is no connection to Redis"));
-    if (!signal.aborted) signal.addEventListener("abort", giveUp, { once: true });
-    // Also where nobody waits for it any more: its failure must not go unhandled.
-    promise
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", giveUp))
-      .catch(QUIET);
-    if (signal.aborted) giveUp();
-  });
 }
 
 const REFUSED = /^(CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|MOVED|ASK)\b/;
@@ -119,8 +146,7 @@ export function notExecuted(error: unknown): boolean {
 export interface Surroundings {
   /** Throws when the node that was connected to is none to lock on. */
   vet(node: Sender): Promise<void>;
-  /** A clock that only runs forward. */
-  readonly nowMs: () => number;
+  readonly system: HealthSystem;
 }
 
 /** The most telling of several failures: what a node said rather than that one could not be reached. */

@@ -20,8 +20,8 @@ export interface Link {
   end(): void;
 }
 
-/** Resolves when the node has greeted us. */
-export type Dial = (to: Address) => Promise<Link>;
+/** Resolves when the node has greeted us. `cancel` ends the connection, also while it is made. */
+export type Dial = (to: Address, cancel?: AbortSignal) => Promise<Link>;
 
 /** How to reach the nodes of a Redis that has several, and what its client does to names. */
 export interface Switchboard {
@@ -51,6 +51,24 @@ export function sessionBy(link: Link, failed: (error: unknown) => void = () => {
       }),
     close: () => link.end(),
   };
+}
+
+/** Opens a link. It ends when `cancel` aborts, also later. */
+export async function openLink<L extends Link & { open(): Promise<void> }>(
+  link: L,
+  cancel: AbortSignal | undefined,
+): Promise<L> {
+  const end = (): void => link.end();
+  if (cancel?.aborted === true) end();
+  cancel?.addEventListener("abort", end, { once: true });
+  link.onEnd(() => cancel?.removeEventListener("abort", end));
+  await link.open();
+  return link;
+}
+
+/** The error of a PING, unless it is that the user may not even ask this: then it has logged in. */
+export function refusePing(error: unknown): void {
+  if (!(error instanceof Error) || !error.message.startsWith("NOPERM")) throw error;
 }
 
 /** Whether a connection lives, and who wants to know when it does not. */

@@ -1,16 +1,16 @@
 // A link by node-redis (4 to 6): a client that does not reconnect and queues nothing.
 
-import { Life, type Address, type Dial, type Link } from "./link.ts";
+import { Life, type Address, type Dial, type Link, openLink, refusePing } from "./link.ts";
 import { BYTES, endNodeRedis, type NodeRedisClient, PLAIN } from "./node-redis.ts";
 import type { Reply, Word } from "./port.ts";
 
 const CONNECT_MS = 2_000;
 
-/** What a client for a link is made or duplicated with. */
-export function linkOptions({ host, port }: Address, socket: object): object {
+/** What a client for a link is made or duplicated with. Without an address, it keeps its own. */
+export function linkOptions(to: Address | null, socket: object): object {
   return {
-    url: undefined,
-    socket: { ...socket, host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false },
+    ...(to === null ? {} : { url: undefined }),
+    socket: { ...socket, ...to, connectTimeout: CONNECT_MS, reconnectStrategy: false },
     disableOfflineQueue: true,
     RESP: 2,
     // These only work with RESP 3.
@@ -22,21 +22,28 @@ export function linkOptions({ host, port }: Address, socket: object): object {
 
 /** `make` is given what `linkOptions` gives. */
 export function nodeRedisDial(make: (to: Address) => NodeRedisClient): Dial {
-  return async (to) => {
-    const link = new NodeRedisLink(make(to));
-    await link.open();
-    return link;
-  };
+  return (to, cancel) => nodeRedisLink(make(to), cancel);
+}
+
+/** `client`: made with what `linkOptions` gives, and not connected yet. */
+export function nodeRedisLink(client: NodeRedisClient, cancel?: AbortSignal): Promise<Link> {
+  return openLink(new NodeRedisLink(client), cancel);
 }
 
 class NodeRedisLink implements Link {
   readonly #client: NodeRedisClient;
   readonly #life = new Life();
+  /** It has a socket. One that is destroyed before would connect all the same, and stay. */
+  #connected = false;
 
   constructor(client: NodeRedisClient) {
     this.#client = client;
     client.on("error", (error: unknown) => this.#over(error));
     client.on("end", () => this.#over());
+    client.on("connect", () => {
+      this.#connected = true;
+      if (this.#life.over) void endNodeRedis(client);
+    });
   }
 
   get alive(): boolean {
@@ -44,8 +51,12 @@ class NodeRedisLink implements Link {
   }
 
   async open(): Promise<void> {
+    // A client whose connection is ended during the greeting may wait for it for ever.
+    const ended = new Promise<void>((resolve) => this.#life.onEnd(resolve));
     try {
-      await this.#client.connect();
+      if (!this.#life.over) await Promise.race([this.#client.connect(), ended]);
+      // A server that still loads its data greets, and then refuses everything else.
+      if (!this.#life.over) await this.send(["PING"]).catch(refusePing);
     } catch (error) {
       this.#over(error);
     }
@@ -77,6 +88,6 @@ class NodeRedisLink implements Link {
   #over(cause?: unknown): void {
     const before = this.#life.over;
     this.#life.end(cause);
-    if (!before) void endNodeRedis(this.#client);
+    if (!before && this.#connected) void endNodeRedis(this.#client);
   }
 }

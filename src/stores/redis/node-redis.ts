@@ -1,10 +1,12 @@
-// node-redis (package `redis` or `@redis/client`, 4 to 6) behind the port. The client is known by its shape.
-// One that was given is never changed, connected or closed; for listening it is duplicated. While the client
-// reconnects, a command waits here, within the timeout of its call.
+// A client of node-redis (package `redis` or `@redis/client`, 4 to 6) that was given, behind the port. It is
+// known by its shape. It is never changed, connected or closed; for listening, and when it has stopped
+// answering, it is duplicated. While the client reconnects, a command waits here, within its timeout.
 
-import type { ConnectionOptions } from "node:tls";
+import type { HealthSystem } from "../shared/connection-health.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { NotSentError } from "./lane.ts";
+import type { Link } from "./link.ts";
+import { GivenHealth } from "./node-port.ts";
 import type { Patience, RedisPort, Reply, Session, Word } from "./port.ts";
 
 /** What is used of a client. */
@@ -34,7 +36,6 @@ export interface NodeRedisModule {
  */
 const LONGEST_RETRY_MS = 200;
 const FIRST_RETRY_MS = 20;
-const CONNECT_MS = 2_000;
 
 export function isNodeRedis(client: object): client is NodeRedisClient {
   const { sendCommand, duplicate, isOpen, subscribe } = client as Partial<NodeRedisClient>;
@@ -47,48 +48,34 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
 export class NodeRedisPort implements RedisPort {
   readonly keyPrefix = "";
   readonly #client: NodeRedisClient;
-  readonly #nowMs: () => number;
-  /** Of a client of our own. */
-  readonly #reconnection: Reconnection | null;
+  readonly #system: HealthSystem;
+  readonly #health: GivenHealth;
   readonly #listeners = new Set<NodeRedisClient>();
+  readonly #subscribers = new Set<NodeRedisClient>();
 
-  constructor(client: NodeRedisClient, nowMs: () => number, reconnection: Reconnection | null = null) {
+  constructor(client: NodeRedisClient, system: HealthSystem) {
     this.#client = client;
-    this.#nowMs = nowMs;
-    this.#reconnection = reconnection;
-  }
-
-  /** A client of our own. */
-  static async connect(
-    module: NodeRedisModule,
-    url: string,
-    tls: ConnectionOptions,
-    nowMs: () => number,
-  ): Promise<NodeRedisPort> {
-    const again = new Reconnection();
-    const client = module.createClient({
-      url,
-      socket: { ...tls, reconnectStrategy: again.strategy, connectTimeout: CONNECT_MS },
-      disableOfflineQueue: true,
-    });
-    const port = new NodeRedisPort(client, nowMs, again);
-    await again.connect(client).catch(async (error: unknown) => {
-      await port.close();
-      throw error;
-    });
-    return port;
+    this.#system = system;
+    const dial = async (cancel?: AbortSignal): Promise<Link> => {
+      // Not needed by a store whose client answers.
+      const { linkOptions, nodeRedisLink } = await import("./node-redis-link.ts");
+      return nodeRedisLink(client.duplicate(linkOptions(null, client.options?.socket ?? {})), cancel);
+    };
+    this.#health = new GivenHealth(dial, "", system, () => this.#subscribers.forEach(reconnect));
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    if (this.#client.isReady) return this.#sendNow(words);
+    const { standIn } = this.#health;
+    if (standIn !== null) return standIn.send(words, patience);
     // While a store is opened there is no timeout to retry within: the client's own queue waits for a
     // connection.
-    if (patience.timeoutMs === undefined) return this.#sendNow(words);
-    return retryWhileUnsent(patience, this.#nowMs, () => this.#sendWhenReady(words), { isUnsent });
-  }
-
-  get failure(): Error | null {
-    return this.#client.isReady ? null : (this.#reconnection?.failure ?? null);
+    if (this.#client.isReady || patience.timeoutMs === undefined) return this.#sendNow(words, patience);
+    return retryWhileUnsent(
+      patience,
+      () => this.#system.monoMs(),
+      () => this.#sendWhenReady(words, patience),
+      { isUnsent },
+    );
   }
 
   async subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>> {
@@ -98,11 +85,13 @@ export class NodeRedisPort implements RedisPort {
     this.#listeners.add(listener);
     const stop = async (): Promise<void> => {
       this.#listeners.delete(listener);
+      this.#subscribers.delete(listener);
       await endNodeRedis(listener);
     };
     try {
       await again.connect(listener);
       await listener.subscribe(channel, hear);
+      this.#subscribers.add(listener);
     } catch (error) {
       await stop();
       throw error;
@@ -131,18 +120,22 @@ export class NodeRedisPort implements RedisPort {
   async close(): Promise<void> {
     await Promise.all([...this.#listeners].map(endNodeRedis));
     this.#listeners.clear();
-    if (this.#reconnection !== null) await endNodeRedis(this.#client);
+    this.#subscribers.clear();
+    await this.#health.close();
   }
 
   /** The empty mapping takes the place of one that the client may have been set to. */
-  #sendNow(words: readonly string[]): Promise<Reply> {
-    return this.#client.sendCommand(words, PLAIN) as Promise<Reply>;
+  #sendNow(words: readonly string[], { timeoutMs }: Patience): Promise<Reply> {
+    return this.#health.watch(this.#send, words, timeoutMs);
   }
 
+  readonly #send = (words: readonly string[]): Promise<Reply> =>
+    this.#client.sendCommand(words, PLAIN) as Promise<Reply>;
+
   /** A client that is closed, or was never connected, says so itself. */
-  async #sendWhenReady(words: readonly string[]): Promise<Reply> {
-    if (this.#client.isReady || !this.#client.isOpen) return this.#sendNow(words);
-    throw new NotSentError(this.failure ?? new Error("there is no connection to Redis"));
+  async #sendWhenReady(words: readonly string[], patience: Patience): Promise<Reply> {
+    if (this.#client.isReady || !this.#client.isOpen) return this.#sendNow(words, patience);
+    throw new NotSentError(new Error("there is no connection to Redis"));
   }
 }
 
@@ -177,8 +170,6 @@ export const BYTES: object = { typeMapping: { [36]: Buffer }, returnBuffers: tru
  * for ever, or never.
  */
 class Reconnection {
-  /** Why the last try failed. */
-  failure: Error | null = null;
   #connected = false;
   readonly #again: boolean;
 
@@ -192,8 +183,7 @@ class Reconnection {
   async connect(client: NodeRedisClient): Promise<void> {
     const failures: Error[] = [];
     client.on("error", (error: unknown) => {
-      this.failure = error instanceof Error ? error : new Error(String(error));
-      if (!this.#connected) failures.push(this.failure);
+      if (!this.#connected) failures.push(error instanceof Error ? error : new Error(String(error)));
     });
     await client.connect();
     // It also resolves when the server hung up during the greeting, as one does that has too many clients,
@@ -218,14 +208,16 @@ function mistrust(client: NodeRedisClient): void {
     failed = true;
   });
   client.on("ready", () => {
-    if (!failed) return;
-    // Not within its own loop of tries. What it is subscribed to it asks for again.
-    queueMicrotask(() => {
-      if (!client.isOpen) return;
-      void endNodeRedis(client);
-      client.connect().catch(() => {});
-    });
+    // Not within its own loop of tries.
+    if (failed) queueMicrotask(() => reconnect(client));
   });
+}
+
+/** What it is subscribed to it asks for again. */
+function reconnect(client: NodeRedisClient): void {
+  if (!client.isOpen) return;
+  void endNodeRedis(client);
+  client.connect().catch(() => {});
 }
 
 /** At once: whatever is still under way has been given up by its caller. */

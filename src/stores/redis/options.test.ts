@@ -6,6 +6,7 @@ import { redis } from "./index.ts";
 import { portOf } from "./clients.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
+import { nodeSystem } from "../../system/node.ts";
 import { loneGrant, readAttempt, readPush } from "./words.ts";
 
 describe("redis()", () => {
@@ -66,9 +67,9 @@ describe("redis()", () => {
   });
 
   it("knows a client by its shape, and says what it takes instead", () => {
-    expect(() => portOf({ get() {} }, () => 0)).toThrow(/node-redis .* ioredis/);
-    expect(() => portOf(null, () => 0)).toThrow(/node-redis/);
-    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} }, () => 0)).toThrow(/of one node/);
+    expect(() => portOf({ get() {} }, nodeSystem)).toThrow(/node-redis .* ioredis/);
+    expect(() => portOf(null, nodeSystem)).toThrow(/node-redis/);
+    expect(() => portOf({ isCluster: true, call() {}, duplicate() {} }, nodeSystem)).toThrow(/of one node/);
   });
 });
 

@@ -3,8 +3,8 @@
 // live on the primary, and a failover may have made this one a replica.
 
 import { sessionError } from "./errors.ts";
-import { within } from "./lane.ts";
 import { listOf, type Patience, type RedisPort, type Session, textOf } from "./port.ts";
+import { within } from "./shared-run.ts";
 
 export class OwnConnection {
   readonly #port: RedisPort;

@@ -8,7 +8,7 @@
 import { StoreUnavailableError } from "../../core/errors.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
 import { Ear } from "./ear.ts";
-import { hopeless, Lane, notExecuted, NotSentError, type Surroundings, telling, within } from "./lane.ts";
+import { hopeless, Lane, notExecuted, NotSentError, type Surroundings, telling } from "./lane.ts";
 import {
   type Address,
   addressOf,
@@ -27,6 +27,7 @@ import {
   type Session,
   textOf,
 } from "./port.ts";
+import { SharedRun, within } from "./shared-run.ts";
 import { lost, quorumBy } from "./together.ts";
 
 const QUIET = (): void => {};
@@ -47,7 +48,7 @@ export class SentinelPort implements RedisPort {
   readonly #sessions = new Set<Link>();
   readonly #replicaLanes = new Map<string, Lane>();
   #lane: Lane | null = null;
-  #finding: Promise<Lane> | null = null;
+  readonly #finding: SharedRun<Lane>;
   #asking: Promise<unknown> | null = null;
   #answered: Address | null = null;
   #closed = false;
@@ -62,6 +63,7 @@ export class SentinelPort implements RedisPort {
     this.#sentinels = sentinels;
     this.#master = master;
     this.#around = around;
+    this.#finding = new SharedRun(around.system);
     this.keyPrefix = board.keyPrefix;
     this.#watch = new Ear(
       () => this.#dialSentinel(),
@@ -92,7 +94,7 @@ export class SentinelPort implements RedisPort {
     for (const ear of this.#ears) ear.mend();
     return retryWhileUnsent(
       patience,
-      () => this.#around.nowMs(),
+      () => this.#around.system.monoMs(),
       () => this.#sendOnce(words, patience),
       { isUnsent: notExecuted },
     );
@@ -142,7 +144,7 @@ export class SentinelPort implements RedisPort {
 
   async #sendOnce(words: readonly string[], patience: Patience): Promise<Reply> {
     const lane = this.#lane ?? (await this.#find(patience));
-    if (lane.silent) this.#doubt();
+    if (lane.late) this.#doubt();
     try {
       return await lane.send(words, patience);
     } catch (error) {
@@ -157,6 +159,12 @@ export class SentinelPort implements RedisPort {
     if (this.#lane !== lane) return;
     this.#lane = null;
     lane.end();
+    for (const ear of this.#ears) ear.move();
+  }
+
+  /** The connection of the commands was half open: those of the subscriptions may be too. */
+  #renewSubscriptions(): void {
+    this.#watch.move();
     for (const ear of this.#ears) ear.move();
   }
 
@@ -179,31 +187,27 @@ export class SentinelPort implements RedisPort {
     if (lane.name !== nameOf({ host, port: Number(port) })) this.#leave(lane);
   }
 
-  /** One search at a time; when the first that waits for it gives up, the next one searches anew. */
+  /** One search at a time. */
   async #find(patience: Patience): Promise<Lane> {
-    this.#finding ??= this.#findOnce();
-    const finding = this.#finding;
     try {
-      return await within(patience, finding);
+      return await this.#finding.join(patience, (cancel) => this.#findOnce(cancel));
     } catch (error) {
       throw hopeless(error) ? error : new NotSentError(error);
-    } finally {
-      if (this.#finding === finding) this.#finding = null;
     }
   }
 
-  async #findOnce(): Promise<Lane> {
+  async #findOnce(cancel: AbortSignal): Promise<Lane> {
     // Most sentinels name the same node, which is then asked once.
     const proofs = new Map<string, Promise<Lane>>();
     const lane = await this.#askSentinels(async (link) => {
       const name = await this.#masterBy(link);
       let proof = proofs.get(name);
       if (proof === undefined) {
-        proof = this.#prove(name);
+        proof = this.#prove(name, cancel);
         proofs.set(name, proof);
       }
       return proof;
-    });
+    }, cancel);
     for (const proof of proofs.values()) proof.then((other) => other === lane || other.end()).catch(QUIET);
     if (this.#lane === null && !this.#closed) this.#lane = lane;
     else lane.end();
@@ -213,17 +217,23 @@ export class SentinelPort implements RedisPort {
   }
 
   /** A lane that is open, to a node that says itself that it is the primary. */
-  async #prove(name: string): Promise<Lane> {
-    const lane = new Lane(name, async () => {
-      const link = await this.#board.node(addressOf(name));
+  async #prove(name: string, cancel: AbortSignal): Promise<Lane> {
+    const dial = async (cancel: AbortSignal): Promise<Link> => {
+      const link = await this.#board.node(addressOf(name), cancel);
       await this.#around.vet(link).catch((error: unknown) => {
         link.end();
         throw error;
       });
       return link;
-    });
-    await lane.connect({ signal: new AbortController().signal });
-    return lane;
+    };
+    const lane = new Lane(name, dial, this.#around.system, () => this.#renewSubscriptions());
+    try {
+      await lane.connect({ signal: cancel });
+      return lane;
+    } catch (error) {
+      lane.end();
+      throw error;
+    }
   }
 
   async #masterBy(sentinel: Link): Promise<string> {
@@ -249,15 +259,12 @@ export class SentinelPort implements RedisPort {
   }
 
   /** The first good answer of any sentinel, each on a connection that is closed again. */
-  async #askSentinels<T>(ask: (link: Link) => Promise<T>): Promise<T> {
-    const links = new Set<Link>();
-    let over = false;
+  async #askSentinels<T>(ask: (link: Link) => Promise<T>, cancel?: AbortSignal): Promise<T> {
+    const over = new AbortController();
+    const ends = cancel === undefined ? over.signal : AbortSignal.any([cancel, over.signal]);
     const one = async (sentinel: Address): Promise<T> => {
-      const link = await this.#board.sentinel(sentinel);
-      if (over) link.end();
-      links.add(link);
-      const answer = await ask(link);
-      if (!over) this.#answered = sentinel;
+      const answer = await ask(await this.#board.sentinel(sentinel, ends));
+      if (!over.signal.aborted) this.#answered = sentinel;
       return answer;
     };
     try {
@@ -265,8 +272,7 @@ export class SentinelPort implements RedisPort {
     } catch (error) {
       throw telling(error);
     } finally {
-      over = true;
-      for (const link of links) link.end();
+      over.abort();
     }
   }
 
@@ -291,7 +297,7 @@ export class SentinelPort implements RedisPort {
   #replica(name: string): RedisNode {
     let lane = this.#replicaLanes.get(name);
     if (lane === undefined) {
-      lane = new Lane(name, () => this.#board.node(addressOf(name)));
+      lane = new Lane(name, (cancel) => this.#board.node(addressOf(name), cancel), this.#around.system);
       this.#replicaLanes.set(name, lane);
     }
     const way = lane;

@@ -69,7 +69,7 @@ export class RedisOpenStore implements OpenStore<null> {
   ): Promise<RedisOpenStore> {
     let port: RedisPort | null = null;
     try {
-      port = await connect({ vet: (node) => vet(node, env.allow), nowMs: () => env.system.monoMs() });
+      port = await connect({ vet: (node) => vet(node, env.allow), system: env.system });
       const [scripts] = await Promise.all([
         settings.scripts && mayRunScripts(port),
         refuseUnsafe(port, env.allow),

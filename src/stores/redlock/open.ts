@@ -18,12 +18,12 @@ export function openRedlock(
   settings: RedlockSettings,
 ): Promise<RedlockOpenStore> {
   refuseFew(given.length, env.allow);
-  const nowMs = (): number => env.system.monoMs();
   const nodes = given.map(
     (one, at) =>
       new Node(
         nameOf(one, at),
-        () => (typeof one === "string" ? connectToNode(one, { driver }, nowMs) : portOf(one, nowMs)),
+        () =>
+          typeof one === "string" ? connectToNode(one, { driver }, env.system) : portOf(one, env.system),
         env.system,
       ),
   );

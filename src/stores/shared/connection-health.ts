@@ -63,6 +63,12 @@ export class ConnectionHealth {
     return false;
   }
 
+  /** The oldest call is overdue: whoever can should find out whether the server is still there. */
+  get isLate(): boolean {
+    for (const { overdueAtMs } of this.#open) return this.#system.monoMs() >= overdueAtMs;
+    return false;
+  }
+
   /** How long to wait before connecting again after a silence. */
   get reconnectPauseMs(): number {
     return this.#system.random() * LONGEST_PAUSE_MS;

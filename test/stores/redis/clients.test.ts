@@ -140,7 +140,7 @@ describe("a client", () => {
     const { portOf } = await import("../../../src/stores/redis/clients.ts");
     const giveUp = new AbortController();
     const patience = { timeoutMs: 60_000, signal: giveUp.signal, sleep: io.sleep };
-    const sent = portOf(client, nodeSystem.monoMs).send(["SET", "late", "1"], patience);
+    const sent = portOf(client, nodeSystem).send(["SET", "late", "1"], patience);
     giveUp.abort();
     await expect(sent).rejects.toThrow("no connection to Redis");
     client.disconnect();

@@ -92,7 +92,7 @@ async function compare(history: readonly Op[], ways: readonly [boolean, boolean]
   await client.del("clock", "pushed");
   const opened = await Promise.all(
     ways.map((way) =>
-      RedisOpenStore.open(() => bend(portOf(client, nodeSystem.monoMs)), env, {
+      RedisOpenStore.open(() => bend(portOf(client, nodeSystem)), env, {
         topology: "node",
         replicas: 0,
         scripts: way,
