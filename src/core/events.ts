@@ -1,7 +1,7 @@
 // Listeners. A throwing listener cannot hurt a lock, and a lock that nobody listens to pays nothing.
 
 import { type DeadlockStep, InvalidArgumentError } from "./errors.ts";
-import type { LossReason, StoreNotice } from "./store.ts";
+import type { AbsenceNotice, ClockJump, LossReason } from "./store.ts";
 import type { System } from "./system.ts";
 import { pointChannels } from "./tracing.ts";
 
@@ -36,7 +36,9 @@ export interface EventMap {
     readonly cycle: readonly DeadlockStep[];
   };
   /** A node of the store does not take part: it may have forgotten what it knew. */
-  readonly quarantine: StoreNotice;
+  readonly quarantine: AbsenceNotice;
+  /** The clock of a server jumped by more than the grace of a lease that was renewed there. */
+  readonly clock: ClockJump;
 }
 
 export type EventName = keyof EventMap;
@@ -51,6 +53,7 @@ const NAMES: readonly EventName[] = [
   "revoked",
   "deadlock",
   "quarantine",
+  "clock",
 ];
 
 export class Events {

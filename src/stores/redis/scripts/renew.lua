@@ -1,7 +1,7 @@
 -- Moves the ends of many leases, each in all of its keys or in none. Never recreates what is gone, never moves an end back.
 -- KEYS: the records of the first lease, then those of the second, and so on
 -- ARGV: 1-3 see clock; then per lease its id, how many keys it has, ttl, grace, label, and per key the fence in use
--- Returns per lease "renewed", "gone" or "revoked:" and the reason
+-- Returns per lease "renewed", "gone" or "revoked:" and the reason, then this server's time in us
 --@include clock
 --@include rules
 
@@ -29,4 +29,5 @@ for name, it in pairs(records) do
   if not it.moved then records[name] = nil end
 end
 saveAll()
+table.insert(answers, whole(wallUs))
 return answers
