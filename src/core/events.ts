@@ -12,7 +12,7 @@ import {
   QuorumError,
   StoreUnavailableError,
 } from "./errors.ts";
-import type { LossReason, StoreNotice } from "./store.ts";
+import type { AbsenceNotice, ClockJump, LossReason } from "./store.ts";
 import type { System } from "./system.ts";
 import { pointChannels } from "./tracing.ts";
 
@@ -59,7 +59,9 @@ export interface EventMap {
     readonly error: { readonly code: LockErrorCode; readonly message: string };
   };
   /** A node of the store does not take part: it may have forgotten what it knew. */
-  readonly quarantine: StoreNotice;
+  readonly quarantine: AbsenceNotice;
+  /** The clock of a server jumped by more than the grace of a lease that was renewed there. */
+  readonly clock: ClockJump;
 }
 
 export type EventName = keyof EventMap;
@@ -77,6 +79,7 @@ const NAMES: readonly EventName[] = [
   "aborted",
   "unavailable",
   "quarantine",
+  "clock",
 ];
 
 export class Events {

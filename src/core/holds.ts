@@ -9,7 +9,7 @@ import type { HeldLease } from "./lease.ts";
 import { LossWatch } from "./loss.ts";
 import type { Shape } from "./options.ts";
 import { Renewal } from "./renewal.ts";
-import type { Grant, LossReason, OpenStore, Request } from "./store.ts";
+import type { ClockJump, Grant, LossReason, OpenStore, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 import { type Clock, remainingMs } from "./window.ts";
 
@@ -84,6 +84,10 @@ export class Holds implements HoldKeeper {
     const lease = hold.lease;
     if (lease === null) return;
     this.#events.emit("renewed", () => ({ ...lease.toEvent(), remainingMs: lease.remaining }));
+  }
+
+  jumped(jump: ClockJump): void {
+    this.#events.emit("clock", () => jump);
   }
 
   endangered(hold: Hold, left: number): void {

@@ -88,7 +88,10 @@ export class Keeper implements LeaseKeeper, LineDeps, DeadlockPlace {
     });
     this.#detector = Detector.of(system);
     this.#detector.open(this);
-    store.onNotice?.((notice) => events.emit("quarantine", () => notice));
+    store.onNotice?.((notice) => {
+      if ("jumpMs" in notice) this.holds.renewal.clocks.jumped(notice);
+      else events.emit("quarantine", () => notice);
+    });
   }
 
   acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {

@@ -194,7 +194,10 @@ export class HoldfastLocks implements Locks {
   }
 
   async check(): Promise<readonly Finding[]> {
-    return this.#look("check", undefined, (keeper, io) => keeper.store.check(io));
+    return this.#look("check", undefined, async ({ store, holds }, io) => [
+      ...(await store.check(io)),
+      ...holds.renewal.clocks.findings(),
+    ]);
   }
 
   inTransaction(tx: unknown): TransactionLocks {

@@ -5,7 +5,8 @@ import { Alarm } from "./alarm.ts";
 import { anyAnswer, type Caller, callTimeoutMs } from "./call.ts";
 import { isDisconnected } from "./errors.ts";
 import type { Hold } from "./hold.ts";
-import type { LossReason, OpenStore, RenewAnswer, Request } from "./store.ts";
+import { ServerClocks } from "./server-clocks.ts";
+import type { ClockJump, LossReason, OpenStore, RenewAnswer, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 import { renewing, type RenewTrace, traced } from "./tracing.ts";
 import { extendedGraceMs } from "./window.ts";
@@ -25,10 +26,13 @@ const TELL_NEW_HOLDER_MS = 200;
 export interface RenewalListener {
   now(): Instant;
   renewed(hold: Hold): void;
+  jumped(jump: ClockJump): void;
   lost(hold: Hold, reason: LossReason, detail?: string): void;
 }
 
 export class Renewal {
+  /** Of the store's servers. */
+  readonly clocks: ServerClocks;
   readonly #store: OpenStore;
   readonly #caller: Caller;
   readonly #listener: RenewalListener;
@@ -40,6 +44,7 @@ export class Renewal {
     this.#caller = caller;
     this.#system = system;
     this.#listener = listener;
+    this.clocks = new ServerClocks((jump) => listener.jumped(jump));
     this.#alarm = new Alarm<Hold>(system, (due) => this.#rang(due));
   }
 
@@ -121,12 +126,18 @@ export class Renewal {
         (io) => this.#store.renew(items, io).then(connected),
         anyAnswer,
       );
+      this.#readClocks(batch, answers, sentAt);
       batch.forEach((hold, i) => this.#take(hold, answers[i] ?? { state: "unknown" }, sentAt, ttlMs));
       return answers;
     } catch (error) {
       for (const hold of batch) this.#retry(hold);
       throw error;
     }
+  }
+
+  #readClocks(batch: readonly Hold[], answers: readonly RenewAnswer[], sentAt: Instant): void {
+    const graceMs = Math.min(...batch.map((hold) => hold.request.graceMs));
+    this.clocks.read(answers, graceMs, sentAt, this.#listener.now());
   }
 
   #take(hold: Hold, answer: RenewAnswer, sentAt: Instant, ttlMs: number | null): void {

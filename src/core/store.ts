@@ -122,11 +122,19 @@ export interface NodeWord {
 }
 
 /** A node of the store that does not take part, and when it will. */
-export interface StoreNotice {
+export interface AbsenceNotice {
   readonly node: string;
   readonly what: string;
   readonly votesInMs: number;
 }
+
+/** A node of the store whose clock jumped against this machine's. Forward is positive. */
+export interface ClockJump {
+  readonly node: string;
+  readonly jumpMs: number;
+}
+
+export type StoreNotice = AbsenceNotice | ClockJump;
 
 export interface Busy {
   /** Who holds it, if known. */
@@ -156,13 +164,24 @@ export interface RenewItem<Cookie = unknown> {
   readonly label: string;
 }
 
-export type RenewAnswer =
+/** What the clock of a server showed. */
+export interface ServerTime {
+  /** The server, for people: core keeps one clock for each. */
+  readonly node: string;
+  /** Its calendar, in ms. */
+  readonly serverMs: number;
+}
+
+/** `clocks`: what the clocks of the servers showed during this renewal, where the store knows. */
+export type RenewAnswer = { readonly clocks?: readonly ServerTime[] } &
   /** Valid for so long from the send of this renewal. */
-  | { readonly state: "renewed"; readonly validMs: number }
-  /** Still ours, but the end has not moved. */
-  | { readonly state: "held" }
-  | { readonly state: "lost"; readonly reason: LossReason; readonly detail?: string }
-  | { readonly state: "unknown"; readonly cause?: unknown };
+  (
+    | { readonly state: "renewed"; readonly validMs: number }
+    /** Still ours, but the end has not moved. */
+    | { readonly state: "held" }
+    | { readonly state: "lost"; readonly reason: LossReason; readonly detail?: string }
+    | { readonly state: "unknown"; readonly cause?: unknown }
+  );
 
 export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session" | "closed";
 
@@ -266,7 +285,7 @@ export interface OpenStore<Cookie = unknown> {
   subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
   /** Tells core of losses that the store learns of by itself. */
   onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;
-  /** Tells core of nodes that do not take part. */
+  /** Tells core of nodes that do not take part, and of clocks that jumped. */
   onNotice?(tell: (notice: StoreNotice) => void): () => void;
   owns(request: Request, cookie: Cookie, io: Io): Promise<boolean>;
   note(request: Request, cookie: Cookie, note: Note, io: Io): Promise<void>;

@@ -92,6 +92,7 @@ export class ScriptSteps implements Steps {
         : await this.#acked(this.#renewals, "renew", keys, args, io);
     const why = tooFew(acks, this.#env.replicas);
     const words = listOf(reply).map(textOf);
+    const clocks = [{ node: this.#nodeOf(keys), serverMs: Number(words[items.length]) / 1_000 }];
     return items.map(({ ttlMs, request }, at): RenewAnswer => {
       const word = words[at] ?? "";
       const cause = failureIn(word, "renew", request.keys[0]);
@@ -101,10 +102,16 @@ export class ScriptSteps implements Steps {
           state: "lost",
           reason: "revoked",
           detail: word.slice(REVOKED.length),
+          clocks,
         };
-      if (word !== "renewed") return { state: "lost", reason: "gone" };
-      return why === null ? { state: "renewed", validMs: ttlMs } : unknownRenewal(why);
+      if (word !== "renewed") return { state: "lost", reason: "gone", clocks };
+      return why === null ? { state: "renewed", validMs: ttlMs, clocks } : unknownRenewal(why);
     });
+  }
+
+  /** The server that these keys are on. */
+  #nodeOf(keys: readonly string[]): string {
+    return this.#env.port.nodeOf?.(this.#env.names.record(keys[0] as string)) ?? "redis";
   }
 
   async end(

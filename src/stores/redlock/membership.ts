@@ -145,8 +145,10 @@ export class Membership {
       jumped
         .filter((node) => !alike.includes(node))
         .map(async (node) => {
+          const jumpMs = Math.round(node.jump?.movedMs ?? 0);
           await this.#run(node, "quarantine", [node.quarantine]);
           node.acceptJump();
+          this.tell({ node: node.name, jumpMs });
         }),
     );
   }

@@ -272,8 +272,8 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     for (let tries = 1; ; tries += 1) {
       const sentMs = system.monoMs();
       const reply = await this.#vote(node, "renew", keys, args, io);
-      const clock = readOut(reply) === null ? listOf(reply).at(-1) : undefined;
-      if (clock !== undefined) node.readClock(textOf(clock), sentMs);
+      if (readOut(reply) !== null) return reply;
+      node.readClock(textOf(listOf(reply).at(-1)), sentMs);
       if (node.jump === null) return reply;
       if (tries > 1 || !(await this.membership.mend(node, JUMPED))) return JUMPED;
     }

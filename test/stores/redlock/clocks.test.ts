@@ -144,6 +144,30 @@ describe("the clock of one node", () => {
   });
 });
 
+describe("a renewal", () => {
+  it("tells of a node whose clock jumped, and goes on with the others (P2)", async () => {
+    const locks = client();
+    const jumps: { readonly node: string; readonly jumpMs: number }[] = [];
+    locks.on("clock", (jump) => jumps.push(jump));
+    const lease = await locks.acquire("k", { ...LEASE, wait: "60s" });
+    await lease.extend();
+    offsets[1]?.set(-600_000);
+    await expect
+      .poll(
+        async () => {
+          await lease.extend();
+          return jumps.map(({ node, jumpMs }) => node.startsWith("node 2") && jumpMs < -500_000);
+        },
+        { timeout: 60_000 },
+      )
+      .toEqual([true]);
+    expect(lease.held).toBe(true);
+    expect((await locks.check()).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(["clock", "quarantine"]),
+    );
+  });
+});
+
 describe("a machine that stood still", () => {
   it("sees all nodes move alike, and counts their votes as before (P11)", async () => {
     let stoodStillMs = 0;

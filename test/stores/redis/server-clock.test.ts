@@ -1,5 +1,4 @@
-// Fences after a revoke: neither a clock that is set back nor a server that loses its data may reverse them
-// (P3).
+// The clock of the server is set while leases live: what that does to fences (P3), and who is told (P2).
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -73,4 +72,23 @@ it("a forced revoke leaves no fences so far ahead that a restart reverses them",
   server = await start();
   const after = await client().acquire("k", { wait: "60s" });
   expect(after.fence).toBeGreaterThan(before.fence);
+});
+
+it.each([
+  ["forward", 20_000],
+  ["back", -3_600_000],
+])("a clock set %s is an event and a finding of whoever renews (P2)", async (_way, jumpMs) => {
+  const locks = client({ grace: "100ms" });
+  const jumps: { readonly node: string; readonly jumpMs: number }[] = [];
+  locks.on("clock", (jump) => jumps.push(jump));
+  const lease = await locks.acquire("k", { ttl: "60s", wait: "60s" });
+  await lease.extend();
+  expect(jumps).toEqual([]);
+  offset.set(jumpMs);
+  await lease.extend();
+  expect(jumps).toHaveLength(1);
+  expect(jumps[0]?.node).toBe("redis");
+  expect(Math.sign(jumps[0]?.jumpMs ?? 0)).toBe(Math.sign(jumpMs));
+  const found = (await locks.check()).filter(({ id }) => id === "clock");
+  expect(found.map(({ level }) => level)).toEqual(["warning"]);
 });
