@@ -11,6 +11,9 @@ const LEAST_MS = 2_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
+/** Errors that say no more than that opening takes longer than somebody waits. */
+const late = new WeakSet<LockError>();
+
 /** Who waits for the opening. */
 export interface OpeningWait {
   readonly keys: readonly string[];
@@ -23,14 +26,15 @@ export interface OpeningWait {
 export async function openWithin<T>(open: () => Promise<T>, wait: OpeningWait, system: System): Promise<T> {
   const { keys, waitMs, signal } = wait;
   const sinceMs = system.monoMs();
+  let failure: LockError | null = null;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
-    let failure: LockError;
     try {
       const leftMs = sinceMs + Math.max(waitMs, LEAST_MS) - system.monoMs();
       return await orAborted(keys, signal, before(leftMs, system, open(), keys));
     } catch (error) {
       if (!LockError.is(error) || !error.retryable || waitMs === 0) throw error;
-      failure = error;
+      // Why an earlier try failed says more than that this one takes too long.
+      if (failure === null || !late.has(error)) failure = error;
     }
     const waitedMs = system.monoMs() - sinceMs;
     const inMs = pauseMs * (0.75 + system.random() / 2);
@@ -45,9 +49,11 @@ function before<T>(ms: number, system: System, work: Promise<T>, keys: readonly 
     const giveUp = (): void => {
       const names = keys.map(showKey).join(", ");
       const why = `the store was not open after ${Math.round(ms)} ms, so ${names} could not be asked for`;
-      reject(
-        new StoreUnavailableError(`${why}. Opening goes on, and the next call joins it`, { key: keys[0] }),
-      );
+      const error = new StoreUnavailableError(`${why}. Opening goes on, and the next call joins it`, {
+        key: keys[0],
+      });
+      late.add(error);
+      reject(error);
     };
     const cancel = system.after(Math.max(0, ms), giveUp);
     work
