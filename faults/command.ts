@@ -6,6 +6,8 @@ import { MIXED } from "./plugins/index.ts";
 import { type Cheat, CHEATS, DEFAULTS, type RunSettings } from "./settings.ts";
 import { targetNames } from "./targets/index.ts";
 
+const DEFAULT_RATE = 1_000;
+
 export const USAGE = `npm run faults -- [--store NAME] [--fault NAME] [options]
 
   --store NAME      which store: ${targetNames.join(", ")}
@@ -18,6 +20,8 @@ export const USAGE = `npm run faults -- [--store NAME] [--fault NAME] [options]
   --grace DURATION  \`grace\` of the clients, such as 3s (default: that of createLocks)
   --all             every fault that can happen to the store
   --missing         the same, those without a result only
+  --outage          freezes the servers under load, then keeps them down, and measures what that costs (P20)
+  --rate N          with --outage: tryAcquire per second (default ${DEFAULT_RATE})
   --list            which faults there are for each store, and which have a result
   --report          makes docs/evidence.md of the results
   --no-result       keeps no result. A run with --grace or --cheat never does, nor one of ${MIXED}
@@ -30,11 +34,13 @@ Exits with 0 when every promise was kept, 1 when one was not or a run could not 
 export const WRONG_USAGE = 64;
 
 export interface Command {
-  readonly do: "help" | "list" | "report" | "all" | "missing" | "one";
+  readonly do: "help" | "list" | "report" | "outage" | "all" | "missing" | "one";
   /** Null where none was named. */
   readonly store: string | null;
   readonly fault: string;
   readonly settings: Omit<RunSettings, "store" | "fault">;
+  /** tryAcquire per second in an outage. */
+  readonly perSecond: number;
   readonly keepsResult: boolean;
 }
 
@@ -51,6 +57,8 @@ export function parse(args: readonly string[]): Command {
       tasks: { type: "string", default: String(DEFAULTS.tasks) },
       grace: { type: "string" },
       cheat: { type: "string" },
+      outage: { type: "boolean", default: false },
+      rate: { type: "string", default: String(DEFAULT_RATE) },
       all: { type: "boolean", default: false },
       missing: { type: "boolean", default: false },
       list: { type: "boolean", default: false },
@@ -62,7 +70,7 @@ export function parse(args: readonly string[]): Command {
   const { store, fault, grace } = values;
   if (store !== undefined && !targetNames.includes(store)) throw new Error(`there is no store ${store}`);
   const cheats = (values.cheat?.split(",") ?? []).map(cheatNamed);
-  const kinds = ["help", "list", "report", "missing", "all"] as const;
+  const kinds = ["help", "list", "report", "outage", "missing", "all"] as const;
   return {
     do: kinds.find((kind) => values[kind]) ?? "one",
     store: store ?? null,
@@ -75,6 +83,7 @@ export function parse(args: readonly string[]): Command {
       cheats,
       graceMs: grace === undefined ? undefined : toMs("--grace", grace),
     },
+    perSecond: count("rate", values.rate),
     keepsResult: !values["no-result"] && cheats.length === 0 && grace === undefined && fault !== MIXED,
   };
 }

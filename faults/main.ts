@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Command, parse, USAGE, WRONG_USAGE } from "./command.ts";
 import { faultsOf, MIXED } from "./plugins/index.ts";
+import { judged, outage } from "./outage.ts";
 import { readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
 import { DEFAULTS } from "./settings.ts";
@@ -43,6 +44,8 @@ async function obey(asked: Command): Promise<void> {
       return writePage();
     case "list":
       return list(stores);
+    case "outage":
+      return runOutage(asked.store ?? "redis", asked);
     case "all":
     case "missing":
       return runAll(stores, asked);
@@ -64,6 +67,15 @@ async function list(stores: readonly string[]): Promise<void> {
       (fault) => `${fault}${results.has(`${store} ${fault}`) ? "*" : ""}`,
     );
     console.log(`${store}: ${[...shown, MIXED].join(", ")}`);
+  }
+}
+
+async function runOutage(store: string, { settings, perSecond }: Command): Promise<void> {
+  for (const figures of await outage({ store, seconds: settings.seconds, perSecond })) {
+    const { line, wrong } = judged(figures);
+    console.log(`${store}, ${line}`);
+    for (const one of wrong) console.error(`${store}, ${one}`);
+    if (wrong.length > 0) process.exitCode = 1;
   }
 }
 

@@ -50,6 +50,10 @@ function faulty(member: EtcdMember): FaultyServer {
     kill: () => member.restart(),
     freeze: () => member.kill("SIGSTOP"),
     thaw: () => member.kill("SIGCONT"),
+    async down() {
+      member.kill("SIGKILL");
+    },
+    up: () => member.start(),
   };
 }
 

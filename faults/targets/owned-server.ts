@@ -69,6 +69,14 @@ export class OwnedServer implements FaultyServer {
     this.#running?.kill("SIGCONT");
   }
 
+  down(): Promise<void> {
+    return this.#end();
+  }
+
+  up(): Promise<void> {
+    return this.#start();
+  }
+
   async stop(): Promise<void> {
     await this.#running?.stop();
   }

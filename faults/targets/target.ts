@@ -13,6 +13,9 @@ export interface FaultyServer {
   readonly wipe?: () => Promise<void>;
   freeze(): void;
   thaw(): void;
+  /** kill -9, and nothing listens on its port until `up`, which resolves when it answers. */
+  down?(): Promise<void>;
+  up?(): Promise<void>;
 }
 
 /** The calendar of a server, in a run of `server-clock` or `server-slew`. */

@@ -79,6 +79,10 @@ function faulty(member: Member): FaultyServer {
     },
     freeze: () => member.kill("SIGSTOP"),
     thaw: () => member.kill("SIGCONT"),
+    async down() {
+      member.kill("SIGKILL");
+    },
+    up: () => member.restart(),
   };
 }
 

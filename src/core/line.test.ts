@@ -415,15 +415,21 @@ test("a thousand waits under one signal are one listener, and all end with it", 
   const mine = locks();
   const controller = new AbortController();
   const { signal } = controller;
-  let added = 0;
+  let [listeners, most] = [0, 0];
   const add = signal.addEventListener.bind(signal);
+  const remove = signal.removeEventListener.bind(signal);
   signal.addEventListener = ((...args: Parameters<typeof add>) => {
-    added += 1;
+    listeners += 1;
+    most = Math.max(most, listeners);
     add(...args);
   }) as typeof signal.addEventListener;
+  signal.removeEventListener = ((...args: Parameters<typeof remove>) => {
+    listeners -= 1;
+    remove(...args);
+  }) as typeof signal.removeEventListener;
   const waits = Array.from({ length: 1_000 }, () => refusal(mine.acquire("k", { signal })));
   await system.settle();
-  expect(added).toBe(1);
+  expect([listeners, most]).toEqual([1, 1]);
   controller.abort();
   for (const error of await Promise.all(waits)) expect(error).toBeInstanceOf(LockAbortedError);
 });

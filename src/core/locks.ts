@@ -15,6 +15,7 @@ import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease.ts";
 import { LeaseHandle } from "./lease-handle.ts";
 import { listed, otherFence, readListOptions, readRevokeOptions } from "./looking.ts";
+import { openWithin } from "./opening.ts";
 import {
   type AcquireOptions,
   type CloseOptions,
@@ -50,6 +51,7 @@ export class HoldfastLocks implements Locks {
   readonly #caller: Caller;
   readonly #elections = new Set<RunningElection>();
   readonly #shutdown: Shutdown;
+  #loading: Promise<unknown> | null = null;
   #opening: Promise<Keeper> | null = null;
   #keeper: Keeper | null = null;
 
@@ -84,7 +86,7 @@ export class HoldfastLocks implements Locks {
     const actor = this.#actor(wish);
     const granted = await this.#asked(keys, wish, 0, async () => {
       this.#refuse(keys, wish, actor);
-      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, actor));
+      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, 0, actor));
       // A store may promise less once its server is known.
       this.#refuse(keys, wish, actor);
       const own = entry(ownSections(actor, keeper), keys, wish);
@@ -222,7 +224,7 @@ export class HoldfastLocks implements Locks {
   #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
     return this.#asked(keys, wish, wish.waitMs, async (sinceMs) => {
       this.#refuse(keys, wish, actor);
-      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, actor));
+      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, wish.waitMs, actor));
       // A store may promise less once its server is known.
       this.#refuse(keys, wish, actor);
       const own = entry(ownSections(actor, keeper), keys, wish);
@@ -335,9 +337,17 @@ export class HoldfastLocks implements Locks {
     return this.#opening;
   }
 
-  /** As `#open`, but does not wait longer than its caller does. */
-  #openFor(keys: readonly string[], wish: Wish, actor: Actor): Promise<Keeper> {
-    return orAborted(keys, wish.signal, this.#shutdown.orClosed(actor, keys, this.#open()));
+  /** Does not wait longer than its caller does. `waitMs` 0: one try. */
+  async #openFor(keys: readonly string[], wish: Wish, waitMs: number, actor: Actor): Promise<Keeper> {
+    const { signal } = wish;
+    // Reading a client from the disk does not count.
+    if (this.#store.load !== undefined) await orAborted(keys, signal, this.#load());
+    const open = (): Promise<Keeper> => {
+      this.#shutdown.refuse(actor, keys);
+      return this.#open();
+    };
+    const opened = openWithin(open, { keys, waitMs, signal }, this.#system);
+    return this.#shutdown.orClosed(actor, keys, opened);
   }
 
   async #opened(): Promise<Keeper> {
@@ -346,9 +356,15 @@ export class HoldfastLocks implements Locks {
     return this.#keeper ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
   }
 
+  /** What fails here fails again, with its reason, in `open`. */
+  #load(): Promise<unknown> {
+    this.#loading ??= this.#store.load?.().catch(() => {}) ?? Promise.resolve();
+    return this.#loading;
+  }
+
   async #openOnce(): Promise<Keeper> {
     const { namespace, allow } = this.#defaults;
-    await this.#store.load?.().catch(() => {});
+    await this.#load();
     const opened = this.#store.open({ namespace, allow, system: this.#system });
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);

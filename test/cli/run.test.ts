@@ -3,6 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { freePort } from "../../scripts/servers/ports.ts";
+import { startRedis } from "../../scripts/servers/redis.ts";
 import { Sandbox } from "./fixture.ts";
 
 let box: Sandbox;
@@ -14,6 +16,26 @@ const stamped = (name: string, seconds: number): string[] => [
   "-c",
   `echo ${name} in >>log; sleep ${seconds}; echo ${name} out >>log`,
 ];
+
+describe("a server that is not there yet", () => {
+  it("is waited for as long as --wait says, and -n ends in 69 without waiting", async () => {
+    const port = await freePort();
+    const store = ["--store", `redis://127.0.0.1:${port}`];
+    const { code, stderr } = await box.run(["run", ...store, "-n", "k", "--", "true"]);
+    expect(code).toBe(69);
+    expect(stderr).toContain("ECONNREFUSED");
+    const short = await box.run(["run", ...store, "--wait", "300ms", "k", "--", "true"]);
+    expect(short.code).toBe(69);
+    const waiting = box.start(["run", ...store, "--wait", "100s", "k", "--", "echo", "ran"]);
+    await waiting.says(/the store cannot be asked/, "stderr");
+    const server = await startRedis({ own: true, port });
+    try {
+      expect(await waiting.ended).toMatchObject({ code: 0, stdout: "ran\n" });
+    } finally {
+      await server.stop();
+    }
+  });
+});
 
 describe("two at once", () => {
   it("run one after the other (P1)", async () => {

@@ -76,7 +76,7 @@ const KINDS: readonly Kind[] = [
 async function refused(store: string | Store, message: RegExp, retryable = false): Promise<void> {
   const locks = createLocks(store);
   try {
-    await expect(locks.acquire("k", { wait: retryable ? "1s" : "1m" })).rejects.toMatchObject({
+    await expect(locks.acquire("k", { wait: retryable ? "5s" : "1m" })).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
       retryable,
       message: expect.stringMatching(message) as string,

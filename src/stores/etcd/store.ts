@@ -117,7 +117,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) =>
+    return abandonEach(requests, io, (request) =>
       this.#do("be told of the end of a request", request.keys[0], async () => {
         const claim = this.#deps.claims.end(request);
         if (claim.isUntouched) this.#deps.claims.forget(claim);

@@ -139,7 +139,7 @@ export class LocalOpenStore implements OpenStore<null> {
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     for (const { id } of requests) this.#end(id);
-    return abandonEach(requests, ({ keys, id }) =>
+    return abandonEach(requests, io, ({ keys, id }) =>
       this.#change(keys, io, (ledger) => ledger.abandon(keys, id)),
     );
   }

@@ -138,7 +138,7 @@ export class RowOpenStore implements OpenStore<null> {
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) =>
+    return abandonEach(requests, io, (request) =>
       this.#do("forget the request", request.keys[0], () => {
         this.#end(request);
         return this.#turns.forget(request.id, io);

@@ -132,7 +132,7 @@ export class RedisOpenStore implements OpenStore<null> {
 
   /** Their commands leave together, so that many cost one round trip. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) => this.#end(request, [], io));
+    return abandonEach(requests, io, (request) => this.#end(request, [], io));
   }
 
   forget(request: Request): void {

@@ -133,7 +133,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   /** What goes to a node in one turn of the event loop goes there as one command; see desk.ts. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) => this.#end(request, "", "abandonment", io));
+    return abandonEach(requests, io, (request) => this.#end(request, "", "abandonment", io));
   }
 
   forget(request: Request): void {

@@ -46,6 +46,8 @@ const PROC_LENGTH = 16;
 /** Of a call's timeout: by then the renewals that have succeeded are answered, whatever the others do. */
 const RENEW_SHARE = 0.7;
 const LOCKED_AT_ONCE = 2;
+/** Of the few connections that a process has. */
+const ABANDONED_AT_ONCE = 2;
 
 export class LeaseTable implements OpenStore<null> {
   readonly guarantees: Guarantees;
@@ -123,8 +125,12 @@ export class LeaseTable implements OpenStore<null> {
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) =>
-      this.#do("be told that the request has ended", request.keys, () => this.#end(request, null, io)),
+    return abandonEach(
+      requests,
+      io,
+      (request) =>
+        this.#do("be told that the request has ended", request.keys, () => this.#end(request, null, io)),
+      ABANDONED_AT_ONCE,
     );
   }
 

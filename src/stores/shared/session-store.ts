@@ -84,7 +84,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, (request) =>
+    return abandonEach(requests, io, (request) =>
       this.#do("be told that the request has ended", request.keys[0], () => this.#end(request, null, io)),
     );
   }

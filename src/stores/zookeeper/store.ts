@@ -123,7 +123,7 @@ export class ZooKeeperOpenStore implements OpenStore<null> {
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     for (const { id } of requests) this.#desk.end(id);
-    return abandonEach(requests, (request) =>
+    return abandonEach(requests, io, (request) =>
       this.#do("be told of the end", request.keys[0], () => this.#end(request, io)),
     );
   }
