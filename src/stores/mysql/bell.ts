@@ -1,6 +1,8 @@
 // A doorbell, because MySQL has no notifications: each opened store keeps a session waiting on the server, under a named lock
-// that others can find it by, and whoever has news for it cuts that wait with KILL QUERY. A ring between two waits is not heard,
-// so there is another look once the next wait is under way. Rings only save time.
+// that others can find it by, and whoever has news for it cuts that wait with KILL QUERY. Rings only save time.
+//
+// A KILL QUERY that arrives before the next wait has started on the server cuts nothing. Its notification was
+// committed before it, so the statement that waits asks first whether there is one, and does not wait then.
 //
 // It waits for a second named lock, the hush, which another session of the same store has. SELECT SLEEP would be simpler and must not
 // be used: all sleepers of a MariaDB share one mutex, and a KILL that meets it taken keeps every other KILL and every new
@@ -23,7 +25,10 @@ export interface BellDeps {
   connect(): Promise<SqlConnection>;
   /** Has any other session of this store take a named lock, and keep it for as long as it lives. */
   keep(name: string): Promise<unknown>;
-  rung(): void;
+  /** An SQL condition with the proc as its one value: whether there is a notification to be taken. */
+  readonly pending?: string;
+  /** With `pending`, false: the notifications could not be taken, so that it is of no use to ask for them. */
+  rung(): unknown;
 }
 
 export class Bell {
@@ -46,22 +51,27 @@ export class Bell {
   /** Puts it up if it is not. Called whenever the store is used: there is no timer to do it. Resolves when it is up or cannot be. */
   up(): Promise<void> {
     if (this.#state === "closed") return Promise.resolve();
-    this.#rising ??= new Promise((resolve) => {
+    if (this.#rising !== null) return this.#rising;
+    const rising = new Promise<void>((resolve) => {
       const down = (): void => {
-        if (this.#state !== "closed") this.#state = "down";
-        this.#connection?.destroy();
-        this.#connection = null;
-        this.#rising = null;
+        if (this.#rising === rising) this.drop();
         resolve();
       };
-      this.#listen(resolve).then(down, down);
+      // Later, because `rising` is not known yet.
+      void Promise.resolve()
+        .then(() => this.#listen(resolve))
+        .then(down, down);
     });
-    return this.#rising;
+    this.#rising = rising;
+    return rising;
   }
 
-  /** The session may be half open. The next use of the store makes another one. */
+  /** The session has ended, or may be half open. The next use of the store makes another one. */
   drop(): void {
+    if (this.#state !== "closed") this.#state = "down";
     this.#connection?.destroy();
+    this.#connection = null;
+    this.#rising = null;
   }
 
   close(): void {
@@ -80,11 +90,12 @@ export class Bell {
     this.#state = "up";
     ready();
     let loose = false;
-    let look = true;
+    let asks = this.#deps.pending !== undefined;
     while (!this.#closed && connection.alive) {
-      const hearing = hear(connection, hush);
+      const pending = asks ? this.#deps.pending : undefined;
+      const hearing = hear(connection, hush, pending, this.#proc);
       // What came before anybody could ring, or while nobody was there to hear it.
-      if (look) this.#deps.rung();
+      if (this.#deps.pending === undefined) this.#deps.rung();
       const heard = await hearing;
       if (this.#closed) return;
       if (heard === "loose") {
@@ -94,8 +105,8 @@ export class Bell {
         await this.#deps.keep(hush);
       }
       loose = heard === "loose";
-      look = heard !== "nothing";
-      if (heard === "ring") this.#deps.rung();
+      if (this.#deps.pending !== undefined) asks = (await this.#deps.rung()) !== false;
+      else if (heard === "ring") this.#deps.rung();
     }
   }
 
@@ -104,10 +115,17 @@ export class Bell {
   }
 }
 
-/** One wait: it was cut, it was over, or nobody had the lock. */
-async function hear(connection: SqlConnection, hush: string): Promise<"ring" | "nothing" | "loose"> {
+/** One wait: it was cut, it was over or there was no need for it, or nobody had the lock. */
+async function hear(
+  connection: SqlConnection,
+  hush: string,
+  pending: string | undefined,
+  proc: string,
+): Promise<"ring" | "nothing" | "loose"> {
+  const seconds = pending === undefined ? String(WAIT_S) : `IF(${pending}, 0, ${WAIT_S})`;
+  const values = pending === undefined ? [hush] : [hush, proc];
   try {
-    const { rows } = await connection.run(`SELECT GET_LOCK(?, ${WAIT_S}) AS hush`, [hush]);
+    const { rows } = await connection.run(`SELECT GET_LOCK(?, ${seconds}) AS hush`, values);
     const got = rows[0]?.["hush"] ?? null;
     // To a wait that was cut a server may answer with an error or with NULL.
     if (got === null) return "ring";

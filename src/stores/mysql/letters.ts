@@ -33,7 +33,12 @@ export class Letters {
     this.#bell ??= new Bell(this.#proc, {
       connect: () => this.#pool.connect(),
       keep: (name) => this.#pool.run(KEEP, [name], NEVER),
-      rung: () => void this.#fetch().catch(() => {}),
+      pending: "EXISTS (SELECT 1 FROM holdfast_push WHERE proc = ?)",
+      rung: () =>
+        this.#fetch().then(
+          () => true,
+          () => false,
+        ),
     });
     await this.#bell.up();
   }

@@ -21,6 +21,7 @@ import type { Patience } from "../shared/table.ts";
 import { TableCleaner } from "../shared/table-cleaner.ts";
 import { findings } from "./check.ts";
 import { isServerError, postgresError } from "./errors.ts";
+import { advisoryGuarantees } from "./guarantees.ts";
 import { channelOf, procOf, shown, whoIs } from "./names.ts";
 import { forEver, type PgPort, type Row } from "./port.ts";
 import { type Session, Sessions } from "./session.ts";
@@ -29,6 +30,7 @@ import { PostgresTransaction } from "./transaction.ts";
 
 /** numeric_value_out_of_range */
 const OUT_OF_RANGE = "22003";
+const CLAIM = String(advisoryGuarantees.claimMs);
 const LONGEST_WORDS = 2_000;
 
 export class AdvisoryDesk implements SessionDesk<Session> {
@@ -86,7 +88,7 @@ export class AdvisoryDesk implements SessionDesk<Session> {
 
   async wait(session: Session, { request }: Claim): Promise<void> {
     const text = request.mode === "shared" ? this.#sql.session_wait_shared : this.#sql.session_wait;
-    await session.query(text, [this.#lock(request.keys[0] as string)], forEver());
+    await session.query(text, [this.#lock(request.keys[0] as string), CLAIM], forEver());
   }
 
   async touch(

@@ -32,7 +32,7 @@ export class PoolHealth {
     this.#unanswered = 0;
   }
 
-  /** A caller stopped waiting for an answer. True: the pool is silent, and its connections must be replaced. */
+  /** A caller stopped waiting for an answer. True: the pool is silent, and must replace its connections. */
   givenUp(sentAtMs: number): boolean {
     if (sentAtMs < this.#heardAtMs) return false;
     if (this.#unanswered === 0) this.#unansweredSinceMs = sentAtMs;

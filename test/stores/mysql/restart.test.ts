@@ -8,7 +8,7 @@ import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
 import { createLocks } from "../../../src/index.ts";
 
-it("a server that was started again under another host name grants at once, and keeps leases (P1, P10)", async () => {
+it("a server under another host name grants at once, and keeps leases (P1, P10)", async () => {
   const node = new MariadbNode(await freePort(), mkdtempSync(join(tmpdir(), "holdfast-mysql-data-")), 1, {});
   await node.start();
   const first = createLocks(node.url);
