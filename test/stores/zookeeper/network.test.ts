@@ -105,7 +105,7 @@ describe("a session", () => {
     proxy.halfOpen();
     const asked = send(sync("/")).catch((error: unknown) => String(error));
     await system.advance(3_100);
-    expect(await Promise.race([asked, "no answer"])).toMatch(/has said nothing/);
+    expect(await Promise.race([asked, Promise.resolve("no answer")])).toMatch(/has said nothing/);
     const next = await session.ready(signal);
     expect(next.sessionId).toBe(sessionId);
     expect(await next.send(sync("/"))).toBe("/");
