@@ -19,6 +19,7 @@ async function main(args: readonly string[]): Promise<number> {
   });
   try {
     refuseMangled(args);
+    hideSecrets(args);
     await program.parseAsync(args, { from: "user" });
     return exitCode;
   } catch (error) {
@@ -36,6 +37,19 @@ function failed(error: unknown, asJson: boolean): number {
   if (asJson && exitCode !== EXIT.usage) complainJson({ error: { code, message }, exitCode });
   else complain(message);
   return exitCode;
+}
+
+/** A login in the URL of a store, or a password among its options. */
+const SECRET = /^(--store=)?[a-z+]+:\/\/[^/?#]*@|[?&]\w*pass\w*=/i;
+
+/**
+ * Everybody on this machine can read a command line. One with a password in the URL of its store is
+ * replaced, so that the password is there for a moment only.
+ */
+function hideSecrets(args: readonly string[]): void {
+  const end = args.indexOf("--");
+  const own = end === -1 ? args : args.slice(0, end);
+  if (own.some((arg) => SECRET.test(arg))) process.title = `holdfast ${args[0]}`;
 }
 
 /**

@@ -1,5 +1,5 @@
-// The command as its users have it: real processes of the compiled program, each test with a store of its own. Whatever a
-// test has started is gone when the test is over.
+// The command as its users have it: real processes of the compiled program, each test with a store of its
+// own. Whatever a test has started is gone when the test is over.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";

@@ -1,4 +1,5 @@
-// `holdfast ls` and `holdfast inspect`: what they show of held, shared, kept and waited-for keys, as words and as JSON.
+// `holdfast ls` and `holdfast inspect`: what they show of held, shared, kept and waited-for keys, as words
+// and as JSON.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";

@@ -1,4 +1,5 @@
-// The lease goes while the child runs: the child is ended before the next holder starts, and the command ends in 79.
+// The lease goes while the child runs: the child is ended before the next holder starts, and the command
+// ends in 79.
 
 import { appendFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -104,7 +105,7 @@ describe("an operator who revokes the key", () => {
   it("makes COMMAND get SIGTERM first, and nobody gets the key before it has ended (P1)", async () => {
     const { wrapper } = await started(
       ["--json"],
-      "trap 'echo got TERM; until [ -e end ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.05; done",
+      "trap 'echo got TERM; until [ -e end ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.1; done",
     );
     const locks = createLocks(box.store);
     try {

@@ -1,6 +1,8 @@
 // What operators use: `revoke`, `watch`, `doctor`, `bench`, and flags that come from the environment.
 
-import { appendFileSync, statSync, truncateSync } from "node:fs";
+import { appendFileSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
@@ -250,6 +252,22 @@ describe("bench", () => {
       expect(p50Ms).toBeGreaterThan(0);
     }
     expect((await box.run(["ls"])).stdout).toBe("");
+  });
+});
+
+describe("a password in --store", () => {
+  it("is not in the list of processes while the command runs", async () => {
+    // A server that never answers keeps the command waiting.
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const running = box.start(["watch", "--store", `redis://me:geheim@127.0.0.1:${port}`]);
+    const commandLine = (): string => readFileSync(`/proc/${running.pid}/cmdline`, "latin1");
+    expect(await until(() => commandLine().startsWith("holdfast watch"))).toBe(true);
+    expect(commandLine()).not.toContain("geheim");
+    running.kill("SIGKILL");
+    await running.ended;
+    silent.close();
   });
 });
 

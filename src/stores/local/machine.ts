@@ -1,4 +1,5 @@
-// What this machine is, where that decides which processes share the local store: a whole machine or a container.
+// What this machine is, where that decides which processes share the local store: a whole machine or a
+// container.
 
 import { existsSync, readlinkSync } from "node:fs";
 import { isLayer, mountOf, readMounts } from "./file-systems.ts";
