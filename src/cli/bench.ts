@@ -1,4 +1,5 @@
-// `holdfast bench`: how fast this store is from here, in three short measurements. It locks keys of its own name and leaves nothing.
+// `holdfast bench`: how fast this store is from here, in three short measurements. It locks keys of its own
+// name and leaves nothing.
 
 import type { AllowName, Locks } from "../index.ts";
 import { openLocks, type StoreFlags } from "./options.ts";

@@ -1,5 +1,5 @@
-// What is different from the last look: who has got a key, who has let go of it, who began to wait. Between two looks more can
-// have happened than can be seen; a key that was handed on shows as a new fence.
+// What is different from the last look: who has got a key, who has let go of it, who began to wait. Between
+// two looks more can have happened than can be seen; a key that was handed on shows as a new fence.
 
 import type { HolderInfo, LockInfo } from "../index.ts";
 

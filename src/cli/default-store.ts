@@ -14,5 +14,6 @@ export function defaultStoreWarning(machine: Machine, userId: number | null): st
       ? "the processes of root on this machine"
       : null;
   if (scope === null) return null;
-  return `no store is named, so the lock is between ${scope} alone. Name one with --store, or say --store local:`;
+  const what = `no store is named, so the lock is between ${scope} alone`;
+  return `${what}. Name one with --store, or say --store local:`;
 }

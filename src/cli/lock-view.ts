@@ -1,4 +1,5 @@
-// One lock as `ls` and `inspect` show it: as JSON (a documented schema, fences as decimal strings) and as words.
+// One lock as `ls` and `inspect` show it: as JSON (a documented schema, fences as decimal strings) and as
+// words.
 
 import type { HolderInfo, LockInfo, WaiterInfo } from "../index.ts";
 import { clean, name, time } from "./words.ts";

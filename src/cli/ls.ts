@@ -1,4 +1,5 @@
-// `holdfast ls`: every key that is held or waited for. Reads only; nothing held is an empty list, not an error.
+// `holdfast ls`: every key that is held or waited for. Reads only; nothing held is an empty list, not an
+// error.
 
 import type { LockInfo } from "../index.ts";
 import { LS_HEAD, lockJson, lockRow } from "./lock-view.ts";

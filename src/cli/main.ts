@@ -1,59 +1,13 @@
 #!/usr/bin/env node
-// The command `holdfast`. Every way out is an exit code of its own, and each failure has said one line on
-// stderr first.
+// The process of the command `holdfast`.
 
-import { readFileSync } from "node:fs";
-import { CommanderError } from "commander";
-import { LockError } from "../index.ts";
+import { holdfast } from "./command.ts";
 import { recordInheritedFds } from "./descriptors.ts";
-import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
-import { complain, complainJson, flush, tolerateClosedPipes } from "./output.ts";
-import { makeProgram } from "./program.ts";
-
-async function main(args: readonly string[]): Promise<number> {
-  let exitCode = 0;
-  let asJson = false;
-  const program = makeProgram({
-    chosen: (flags) => (asJson = flags.json === true),
-    ended: (code) => (exitCode = code),
-  });
-  try {
-    refuseMangled(args);
-    await program.parseAsync(args, { from: "user" });
-    return exitCode;
-  } catch (error) {
-    // Commander has said its line already; help and version end well.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    return failed(error, asJson);
-  }
-}
-
-/** Wrong usage is a mistake of whoever wrote the line, and told in words. */
-function failed(error: unknown, asJson: boolean): number {
-  const exitCode = exitCodeOf(error);
-  const message = describe(error);
-  const code = LockError.is(error) ? error.code : null;
-  if (asJson && exitCode !== EXIT.usage) complainJson({ error: { code, message }, exitCode });
-  else complain(message);
-  return exitCode;
-}
-
-/**
- * Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be
- * another one (P18).
- */
-function refuseMangled(args: readonly string[]): void {
-  if (!args.some((arg) => arg.includes("\uFFFD"))) return;
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(readFileSync("/proc/self/cmdline"));
-  } catch {
-    throw new CommandError("an argument is not valid UTF-8 and would be changed on its way", EXIT.usage);
-  }
-}
+import { flush, tolerateClosedPipes } from "./output.ts";
 
 recordInheritedFds();
 tolerateClosedPipes();
-const exitCode = await main(process.argv.slice(2));
+const exitCode = await holdfast(process.argv.slice(2));
 // A pipe takes its time: exiting before it is empty would cut the output.
 await flush();
 // Exits by itself: a descriptor that the child left behind must not keep a wrapper alive that holds nothing

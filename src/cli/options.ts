@@ -57,8 +57,8 @@ export function storeUrl(flags: StoreFlags): string {
   const url = flags.store ?? variable;
   if (url !== "") return url ?? DEFAULT_STORE;
   throw new LockArgumentError(
-    `${flags.store === "" ? "--store" : "HOLDFAST_STORE"} is empty. Is a variable unset that should hold the URL ` +
-      `of the store? For locks of this machine alone, say ${DEFAULT_STORE}`,
+    `${flags.store === "" ? "--store" : "HOLDFAST_STORE"} is empty. Is a variable unset that should hold the ` +
+      `URL of the store? For locks of this machine alone, say ${DEFAULT_STORE}`,
   );
 }
 

@@ -1,5 +1,6 @@
-// `holdfast revoke KEY --reason TEXT`: an operator takes a key away. Shows who has it first and asks for the key once more; what
-// was shown is what is revoked: if somebody else has the key by then, nothing happens.
+// `holdfast revoke KEY --reason TEXT`: an operator takes a key away. Shows who has it first and asks for
+// the key once more; what was shown is what is revoked: if somebody else has the key by then, nothing
+// happens.
 
 import { createInterface } from "node:readline/promises";
 import { LockError, type LockInfo, type Locks } from "../index.ts";

@@ -21,7 +21,10 @@ const HOTTEST = 5;
 /** Head, names of the columns, how many more there are, hot keys. */
 const LINES_AROUND = 4;
 
-/** The hottest keys first; what does not fit is counted. Never more lines than the terminal has: the head would be lost. */
+/**
+ * The hottest keys first; what does not fit is counted. Never more lines than the terminal has: the head
+ * would be lost.
+ */
 export function screen(
   at: Date,
   seen: readonly LockInfo[],

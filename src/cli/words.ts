@@ -1,5 +1,5 @@
-// How keys, labels and times are shown to people. Keys and labels are other people's text: nothing in them may reach a
-// terminal as a control character, and two different keys must never look the same.
+// How keys, labels and times are shown to people. Keys and labels are other people's text: nothing in them
+// may reach a terminal as a control character, and two different keys must never look the same.
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const PLAIN = /^[^\s"'\\]+$/;
@@ -25,7 +25,9 @@ export function name(text: string): string {
   return shown === text && PLAIN.test(text) ? text : `"${clean(text.replace(/["\\]/g, "\\$&"))}"`;
 }
 
-/** A store's URL without what may be secret in it: the login, and whatever stands behind the question mark. */
+/**
+ * A store's URL without what may be secret in it: the login, and whatever stands behind the question mark.
+ */
 export function place(url: string): string {
   const [, scheme = "", login = "", path = ""] = /^([^/?#]*(?:\/\/)?)([^/?#]*)([^?#]*)/.exec(url) ?? [];
   return clean(scheme + login.slice(login.lastIndexOf("@") + 1) + path);

@@ -29,7 +29,7 @@ describe("what COMMAND leaves in the background", () => {
       "stderr",
     );
     expect(Number(shown)).toBe(pid);
-    expect((await box.run(["run", "-n", "k", "--", "true"])).code).toBe(75);
+    expect((await box.call(["run", "-n", "k", "--", "true"])).code).toBe(75);
     await box.spawn("touch", ["end"]).ended;
     expect((await first.ended).code).toBe(3);
     expect(alive(pid)).toBe(false);
@@ -116,7 +116,7 @@ describe("at a terminal", () => {
     const terminal = atTerminal([], BACKGROUND);
     const pid = await startedBackground(terminal);
     await terminal.says(/COMMAND has ended, but a process that it started runs on/);
-    expect((await box.run(["run", "-n", "k", "--", "true"])).code).toBe(75);
+    expect((await box.call(["run", "-n", "k", "--", "true"])).code).toBe(75);
     await box.spawn("touch", ["end"]).ended;
     expect((await terminal.ended).code).toBe(0);
     expect(alive(pid)).toBe(false);

@@ -18,7 +18,7 @@ describe("the demo", () => {
     const before = folders();
     const { code, stdout, stderr } = await box.spawn(process.execPath, [
       join(builtDir(), "demo", "main.js"),
-      "3s",
+      "2s",
     ]).ended;
     expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
     const row = (title: string): string[] =>
@@ -37,7 +37,7 @@ describe("the demo", () => {
     const before = folders();
     const demo = box.spawn(process.execPath, [join(builtDir(), "demo", "main.js"), "30s"]);
     await until(() => folders().length > before.length);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await until(() => box.leftOver().length > 1);
     demo.kill("SIGINT");
     expect((await demo.ended).code).toBe(130);
     expect(folders()).toEqual(before);

@@ -12,7 +12,7 @@ export interface Diagnosis {
 }
 
 export async function diagnoseIn(box: Sandbox, url: string): Promise<Diagnosis> {
-  const { code, stdout, stderr } = await box.run(["doctor", "--store", url, "--json"]);
+  const { code, stdout, stderr } = await box.call(["doctor", "--store", url, "--json"]);
   expect(stderr).toBe("");
   const { findings } = JSON.parse(stdout) as { findings: Finding[] };
   for (const { what, why, fix } of findings)

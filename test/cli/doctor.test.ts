@@ -72,11 +72,11 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
       const url = `redlock://${hosts.join(",")}`;
       const locks = createLocks(url, { allow: ["fresh-nodes"] });
       const lease = await locks.acquire("job", { label: "me" });
-      const { stdout } = await box.run(["inspect", "job", "--store", url]);
+      const { stdout } = await box.call(["inspect", "job", "--store", url]);
       expect(stdout).toMatch(new RegExp(`held by me .*fence ${lease.fence}`));
       for (const host of hosts) expect(stdout).toMatch(new RegExp(`${host}.*: \\S`));
       const { nodes: said } = JSON.parse(
-        (await box.run(["inspect", "job", "--store", url, "--json"])).stdout,
+        (await box.call(["inspect", "job", "--store", url, "--json"])).stdout,
       ) as {
         nodes: { node: string; reason: string }[];
       };
@@ -110,9 +110,9 @@ describe("of the nodes of a redlock", { timeout: TIMEOUT_MS }, () => {
   it("looking makes no node vote that has to sit out (P1)", async () => {
     const url = `redlock://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
     const namespace = ["--namespace", "untouched"];
-    const { stdout } = await box.run(["doctor", "--store", url, "--json", ...namespace]);
+    const { stdout } = await box.call(["doctor", "--store", url, "--json", ...namespace]);
     expect(stdout).toContain('"quarantine"');
-    await box.run(["ls", "--store", url, ...namespace]);
+    await box.call(["ls", "--store", url, ...namespace]);
     const locks = createLocks(url, { namespace: "untouched", allow: ["eviction"] });
     await expect(locks.tryAcquire("job")).rejects.toMatchObject({ code: "ERR_LOCK_QUORUM" });
     await locks.close();

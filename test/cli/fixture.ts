@@ -1,11 +1,12 @@
-// The command as its users have it: real processes of the compiled program, each test with a store of its own. Whatever a
-// test has started is gone when the test is over.
+// The command as its users have it: real processes of the compiled program, each test with a store of its
+// own. Whatever a test has started is gone when the test is over.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { holdfast } from "../../src/cli/command.ts";
 import { builtDir } from "../support/built.ts";
 
 export interface Ended {
@@ -84,6 +85,27 @@ export class Sandbox {
     return this.start(args, env).ended;
   }
 
+  /** The same inside of this process: for commands that start nothing, without the cost of a process. */
+  async call(
+    args: readonly string[],
+    env: Readonly<Record<string, string | undefined>> = {},
+  ): Promise<Ended> {
+    const said = { stdout: "", stderr: "" };
+    const undo = [
+      ...(["stdout", "stderr"] as const).map((name) => captured(name, (text) => (said[name] += text))),
+      ...Object.entries({ HOLDFAST_STORE: this.store, ...env }).map(([name, value]) =>
+        setVariable(name, value),
+      ),
+      signalListeners(),
+    ];
+    try {
+      const code = await holdfast(args);
+      return { code, signal: null, ...said };
+    } finally {
+      for (const one of undo) one();
+    }
+  }
+
   /** Processes that work in this sandbox, or have its paths in their command line. */
   leftOver(): string[] {
     const ours = processes().filter(({ cwd, cmdline }) => cwd === this.dir || cmdline.includes(this.dir));
@@ -97,6 +119,39 @@ export class Sandbox {
     );
     rmSync(this.dir, { recursive: true, force: true });
   }
+}
+
+/** Passes on what is written there. Each of these returns how to undo it. */
+function captured(name: "stdout" | "stderr", pass: (text: string) => void): () => void {
+  const stream = process[name];
+  const { write } = stream;
+  stream.write = (chunk: string | Uint8Array): boolean => {
+    pass(String(chunk));
+    return true;
+  };
+  return () => void (stream.write = write);
+}
+
+function setVariable(name: string, value: string | undefined): () => void {
+  const before = process.env[name];
+  const set = (to: string | undefined): void => {
+    if (to === undefined) delete process.env[name];
+    else process.env[name] = to;
+  };
+  set(value);
+  return () => set(before);
+}
+
+/** `run` listens to signals until its process ends. */
+function signalListeners(): () => void {
+  const before = new Map(process.eventNames().map((name) => [name, process.listeners(name as "SIGTERM")]));
+  return () => {
+    for (const name of process.eventNames().filter((one) => String(one).startsWith("SIG"))) {
+      for (const listener of process.listeners(name as "SIGTERM")) {
+        if (!before.get(name)?.includes(listener)) process.off(name, listener);
+      }
+    }
+  };
 }
 
 export interface ProcessInfo {

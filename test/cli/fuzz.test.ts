@@ -1,4 +1,5 @@
-// Keys, labels and reasons that are hostile to a terminal, a shell or a parser of options, through the command as people have it.
+// Keys, labels and reasons that are hostile to a terminal, a shell or a parser of options, through the
+// command as people have it.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,5 @@
-// `holdfast ls` and `holdfast inspect`: what they show of held, shared, kept and waited-for keys, as words and as JSON.
+// `holdfast ls` and `holdfast inspect`: what they show of held, shared, kept and waited-for keys, as words
+// and as JSON.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
@@ -20,8 +21,8 @@ const NUMBER = expect.any(Number) as number;
 
 describe("ls", () => {
   it("of nothing is empty and no error", async () => {
-    expect(await box.run(["ls"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
-    expect(await box.run(["ls", "--json"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await box.call(["ls"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await box.call(["ls", "--json"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
   it("has a line per key with what matters", async () => {
@@ -32,7 +33,7 @@ describe("ls", () => {
     await locks.once("tick", { atLeast: "1m", label: "cron" }, () => {});
     const waiting = box.start(["run", "phone:139", "--", "true"]);
     await until(async () => (await locks.inspect("phone:139"))?.waiters?.length === 1);
-    const { code, stdout } = await box.run(["ls"]);
+    const { code, stdout } = await box.call(["ls"]);
     expect(code).toBe(0);
     const rows = stdout
       .trim()
@@ -55,7 +56,7 @@ describe("ls", () => {
   it("is one object per line with --json, fences as decimal strings", async () => {
     await locks.acquire("a", { label: "me" });
     await locks.acquire("b");
-    const { stdout } = await box.run(["ls", "--json"]);
+    const { stdout } = await box.call(["ls", "--json"]);
     const all = stdout
       .trim()
       .split("\n")
@@ -85,7 +86,7 @@ describe("ls", () => {
   it("can be narrowed", async () => {
     for (const key of ["a:1", "a:2", "b:1"]) await locks.acquire(key);
     const keys = async (...args: string[]): Promise<string[]> =>
-      (await box.run(["ls", ...args])).stdout
+      (await box.call(["ls", ...args])).stdout
         .split("\n")
         .slice(1, -1)
         .map((line) => line.split(" ")[0] as string);
@@ -95,7 +96,7 @@ describe("ls", () => {
 
   it("shows no control character of a key or label as such", async () => {
     await locks.acquire("two\nlines \u001b[31m", { label: "bell\u0007" });
-    const { stdout } = await box.run(["ls"]);
+    const { stdout } = await box.call(["ls"]);
     expect(stdout.trim().split("\n")).toHaveLength(2);
     expect(stdout).toContain(String.raw`"two\u{a}lines \u{1b}[31m"`);
     expect(stdout).toContain(String.raw`"bell\u{7}"`);
@@ -111,12 +112,12 @@ describe("ls", () => {
 
 describe("inspect", () => {
   it("of a free key says so", async () => {
-    expect(await box.run(["inspect", "a key"])).toMatchObject({
+    expect(await box.call(["inspect", "a key"])).toMatchObject({
       code: 0,
       stdout: '"a key" is free\n',
       stderr: "",
     });
-    const { code, stdout } = await box.run(["inspect", "--json", "k"]);
+    const { code, stdout } = await box.call(["inspect", "--json", "k"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ key: "k", free: true, limit: null, holders: [], waiters: [] });
   });
@@ -125,11 +126,11 @@ describe("inspect", () => {
     const lease = await locks.acquire("k", { label: "dialler" });
     const waiting = locks.acquire("k", { wait: "100s", label: "next", mode: "shared" });
     await until(async () => (await locks.inspect("k"))?.waiters?.length === 1);
-    const lines = (await box.run(["inspect", "k"])).stdout.split("\n");
+    const lines = (await box.call(["inspect", "k"])).stdout.split("\n");
     expect(lines[0]).toBe("k: 1 holding, 1 waiting");
     expect(lines[1]).toMatch(new RegExp(`^  held by dialler for \\S+, \\S+ left, fence ${lease.fence}$`));
     expect(lines[2]).toMatch(/^ {2}waiting: next for \S+, shared$/);
-    const json = JSON.parse((await box.run(["inspect", "--json", "k"])).stdout) as unknown;
+    const json = JSON.parse((await box.call(["inspect", "--json", "k"])).stdout) as unknown;
     expect(json).toMatchObject({
       key: "k",
       free: false,
@@ -143,11 +144,11 @@ describe("inspect", () => {
 
   it("says what a semaphore holds and that a key is only kept", async () => {
     await locks.acquire("sema", { limit: 3, permits: 2, label: "two" });
-    expect((await box.run(["inspect", "sema"])).stdout).toMatch(
+    expect((await box.call(["inspect", "sema"])).stdout).toMatch(
       /^sema \(a semaphore of 3\): 1 holding, 0 waiting\n {2}held by two .*, 2 permits\n$/,
     );
     await locks.once("tick", { atLeast: "1m", label: "cron" }, () => {});
-    expect((await box.run(["inspect", "tick"])).stdout).toMatch(
+    expect((await box.call(["inspect", "tick"])).stdout).toMatch(
       /held by cron .*, kept closed, its command has ended\n$/,
     );
   });

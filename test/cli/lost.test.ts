@@ -1,4 +1,5 @@
-// The lease goes while the child runs: the child is ended before the next holder starts, and the command ends in 79.
+// The lease goes while the child runs: the child is ended before the next holder starts, and the command
+// ends in 79.
 
 import { appendFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ let box: Sandbox;
 beforeEach(() => void (box = new Sandbox()));
 afterEach(() => box.close());
 
-const BEATS = "while :; do date +%s%N; done >>beats";
+const BEATS = "while :; do date +%s%N; sleep 0.01; done >>beats";
 
 /** Damages the log, so that no renewal gets through. */
 function blockStore(): void {
@@ -32,7 +33,7 @@ describe("a wrapper that was stopped past its lease", () => {
   it("has no child any more when the next holder starts, and ends in 79 (P1)", async () => {
     const { wrapper, pid } = await started(["--ttl", "1s"], BEATS);
     const second = box.start(["run", "k", "--", "sh", "-c", "date +%s%N"]);
-    await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"));
+    await until(async () => (await box.call(["inspect", "k"])).stdout.includes("1 waiting"));
     wrapper.kill("SIGSTOP");
     const { code, stdout } = await second.ended;
     expect(code).toBe(0);
@@ -104,7 +105,7 @@ describe("an operator who revokes the key", () => {
   it("makes COMMAND get SIGTERM first, and nobody gets the key before it has ended (P1)", async () => {
     const { wrapper } = await started(
       ["--json"],
-      "trap 'echo got TERM; until [ -e end ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.05; done",
+      "trap 'echo got TERM; until [ -e end ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.1; done",
     );
     const locks = createLocks(box.store);
     try {

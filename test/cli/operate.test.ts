@@ -1,6 +1,8 @@
 // What operators use: `revoke`, `watch`, `doctor`, `bench`, and flags that come from the environment.
 
-import { appendFileSync, statSync, truncateSync } from "node:fs";
+import { appendFileSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLocks, type Locks } from "../../src/index.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
@@ -34,7 +36,7 @@ describe("revoke", () => {
   it("takes the key away: the command is ended at once, and says so", async () => {
     const running = await runner("job", 30);
     const meter = new StallMeter();
-    const { code, stdout } = await box.run(["revoke", "job", "--reason", "it hangs", "--yes"]);
+    const { code, stdout } = await box.call(["revoke", "job", "--reason", "it hangs", "--yes"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^job is revoked; it is free when its holder has let go, in \S+ at the latest\n$/);
     const ended = await running.ended;
@@ -46,7 +48,7 @@ describe("revoke", () => {
 
   it("frees the key at once with --force, and the fence rises", async () => {
     const lease = await locks.acquire("job");
-    const { code, stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--force"]);
+    const { code, stdout } = await box.call(["revoke", "job", "--reason", "x", "--yes", "--force"]);
     expect({ code, stdout }).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/free at once/) as string,
@@ -58,14 +60,14 @@ describe("revoke", () => {
   it("leaves a holder alone that is not the one that was meant", async () => {
     const lease = await locks.acquire("job");
     const other = String(lease.fence - 1n);
-    const { code, stderr } = await box.run(["revoke", "job", "--reason", "x", "--yes", "--fence", other]);
+    const { code, stderr } = await box.call(["revoke", "job", "--reason", "x", "--yes", "--fence", other]);
     expect(code).toBe(79);
     expect(stderr).toContain(`now held with fence ${lease.fence}`);
     expect(await lease.verify()).toBe(true);
   });
 
   it("of a free key is no error", async () => {
-    const { code, stdout } = await box.run(["revoke", "job", "--reason", "x", "--yes"]);
+    const { code, stdout } = await box.call(["revoke", "job", "--reason", "x", "--yes"]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "job is free: there is nothing to revoke\n" });
   });
 
@@ -97,7 +99,7 @@ describe("revoke", () => {
       await locks.acquire("job", { label: "you", mode: "shared" }),
     ];
     const args = ["--reason", "x", "--yes", "--json", "--label", "ann"];
-    const { stdout } = await box.run(["revoke", "job", ...args]);
+    const { stdout } = await box.call(["revoke", "job", ...args]);
     expect(JSON.parse(stdout)).toMatchObject({
       key: "job",
       outcome: "revoked",
@@ -180,7 +182,7 @@ describe("watch", () => {
 
 describe("doctor", () => {
   it("finds nothing wrong with the local store, and says what it promises", async () => {
-    const { code, stdout } = await box.run(["doctor"]);
+    const { code, stdout } = await box.call(["doctor"]);
     expect(code).toBe(0);
     // Inside of a container that is a remark.
     expect(stdout.split("\n")[0]).toMatch(/^local:\S+: (nothing found|1 remark)$/);
@@ -200,7 +202,7 @@ describe("doctor", () => {
       args: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
     });
     try {
-      const { code, stdout } = await box.run(["doctor", "--store", server.url, "--json"]);
+      const { code, stdout } = await box.call(["doctor", "--store", server.url, "--json"]);
       expect(code).toBe(69);
       const { findings } = JSON.parse(stdout) as { findings: { id: string; level: string; fix: string }[] };
       expect(findings[0]).toMatchObject({ id: "eviction", level: "danger" });
@@ -209,8 +211,8 @@ describe("doctor", () => {
       const owner = createLocks(server.url, { allow: ["eviction"], namespace: "ours" });
       await owner.acquire("job");
       const there = ["--store", server.url, "--namespace", "ours"];
-      expect((await box.run(["ls", ...there])).stdout).toMatch(/^KEY.*\njob /);
-      expect((await box.run(["revoke", "job", "--reason", "x", "--yes", ...there])).code).toBe(0);
+      expect((await box.call(["ls", ...there])).stdout).toMatch(/^KEY.*\njob /);
+      expect((await box.call(["revoke", "job", "--reason", "x", "--yes", ...there])).code).toBe(0);
       await owner.close();
     } finally {
       await server.stop();
@@ -219,7 +221,7 @@ describe("doctor", () => {
 
   it("ends in 69 when there is no store, which is a finding too, and shows no password", async () => {
     const store = "redis://me:secret@127.0.0.1:1/0?replicas=1";
-    const { code, stdout, stderr } = await box.run(["doctor", "--store", store, "--json"]);
+    const { code, stdout, stderr } = await box.call(["doctor", "--store", store, "--json"]);
     expect({ code, stderr }).toEqual({ code: 69, stderr: "" });
     expect(stdout).not.toContain("secret");
     expect(JSON.parse(stdout)).toMatchObject({
@@ -229,7 +231,7 @@ describe("doctor", () => {
         { id: "unavailable", level: "danger", what: expect.stringContaining("ECONNREFUSED") as string },
       ],
     });
-    const words = await box.run(["doctor", "--store", store]);
+    const words = await box.call(["doctor", "--store", store]);
     expect(words.stdout).toMatch(
       /^redis:\S+: 1 danger\ndanger {2}unavailable: .*\n {2}why: .*\n {2}fix: .*\n$/,
     );
@@ -238,7 +240,7 @@ describe("doctor", () => {
 
 describe("bench", () => {
   it("measures three things and leaves nothing", async () => {
-    const { code, stdout } = await box.run(["bench", "--for", "100ms", "--json"]);
+    const { code, stdout } = await box.call(["bench", "--for", "100ms", "--json"]);
     expect(code).toBe(0);
     const measured = stdout
       .trim()
@@ -249,7 +251,23 @@ describe("bench", () => {
       expect(sections).toBeGreaterThan(0);
       expect(p50Ms).toBeGreaterThan(0);
     }
-    expect((await box.run(["ls"])).stdout).toBe("");
+    expect((await box.call(["ls"])).stdout).toBe("");
+  });
+});
+
+describe("a password in --store", () => {
+  it("is not in the list of processes while the command runs", async () => {
+    // A server that never answers keeps the command waiting.
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const running = box.start(["watch", "--store", `redis://me:geheim@127.0.0.1:${port}`]);
+    const commandLine = (): string => readFileSync(`/proc/${running.pid}/cmdline`, "latin1");
+    expect(await until(() => commandLine().startsWith("holdfast watch"))).toBe(true);
+    expect(commandLine()).not.toContain("geheim");
+    running.kill("SIGKILL");
+    await running.ended;
+    silent.close();
   });
 });
 
@@ -257,8 +275,8 @@ describe("the environment", () => {
   it("stands in for flags, and a flag wins", async () => {
     await locks.acquire("job");
     const env = { HOLDFAST_NO_WAIT: "1", HOLDFAST_BUSY_CODE: "9", HOLDFAST_QUIET: "true" };
-    expect(await box.run(["run", "job", "--", "true"], env)).toMatchObject({ code: 9, stderr: "" });
-    expect((await box.run(["run", "-E", "8", "job", "--", "true"], env)).code).toBe(8);
+    expect(await box.call(["run", "job", "--", "true"], env)).toMatchObject({ code: 9, stderr: "" });
+    expect((await box.call(["run", "-E", "8", "job", "--", "true"], env)).code).toBe(8);
   });
 
   it("switches nothing on with 0, and does not name a child's own run", async () => {
@@ -270,7 +288,7 @@ describe("the environment", () => {
   it("of a run that it is in does not say whom to revoke", async () => {
     const lease = await locks.acquire("job");
     const told = { HOLDFAST_KEY: "other", HOLDFAST_FENCE: "7", HOLDFAST_LABEL: "x" };
-    const { code } = await box.run(["revoke", "job", "--reason", "x", "--yes"], told);
+    const { code } = await box.call(["revoke", "job", "--reason", "x", "--yes"], told);
     expect(code).toBe(0);
     await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
@@ -295,7 +313,7 @@ describe("the environment", () => {
   });
 
   it("is checked as flags are", async () => {
-    const { code, stderr } = await box.run(["run", "job", "--", "true"], { HOLDFAST_AT_LEAST: "5" });
+    const { code, stderr } = await box.call(["run", "job", "--", "true"], { HOLDFAST_AT_LEAST: "5" });
     expect(code).toBe(64);
     expect(stderr).toBe(
       'holdfast: HOLDFAST_AT_LEAST is "5". A duration needs a unit: 250ms, 30s, 5m or 1h.\n',
@@ -305,7 +323,7 @@ describe("the environment", () => {
   it("never revokes: --force, --yes and --reason are on the command line or nowhere", async () => {
     const lease = await locks.acquire("job");
     const env = { HOLDFAST_YES: "1", HOLDFAST_REASON: "x", HOLDFAST_FORCE: "1" };
-    expect((await box.run(["revoke", "job"], env)).code).toBe(64);
+    expect((await box.call(["revoke", "job"], env)).code).toBe(64);
     expect((await box.run(["revoke", "job", "--reason", "x"], env)).code).toBe(64);
     expect(await lease.verify()).toBe(true);
   });
@@ -313,9 +331,9 @@ describe("the environment", () => {
   it("and options take plain seconds where flock(1) does", async () => {
     await locks.acquire("job");
     const startMs = performance.now();
-    expect((await box.run(["run", "-w", "0.5", "--ttl", "5", "job", "--", "true"])).code).toBe(75);
+    expect((await box.call(["run", "-w", "0.5", "--ttl", "5", "job", "--", "true"])).code).toBe(75);
     expect(performance.now() - startMs).toBeGreaterThan(500);
-    const { stdout } = await box.run(["doctor", "--json"], { HOLDFAST_TTL: "7" });
+    const { stdout } = await box.call(["doctor", "--json"], { HOLDFAST_TTL: "7" });
     expect(JSON.parse(stdout)).toMatchObject({ ttlMs: 7_000 });
   });
 });

@@ -2,6 +2,7 @@
 
 import { constants } from "node:os";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLocks, type Locks } from "../../src/index.ts";
 import { alive, Sandbox, until } from "./fixture.ts";
 
 let box: Sandbox;
@@ -16,26 +17,29 @@ const listener = (signals: readonly string[]): string[] => [
 ];
 
 describe("while it waits", () => {
+  let locks: Locks;
   beforeEach(async () => {
-    await box.start(["run", "k", "--", "sh", "-c", "echo in; sleep 30"]).says(/in/);
+    locks = createLocks(box.store);
+    await locks.acquire("k");
   });
+  afterEach(() => locks.close());
 
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"] as const) {
     it(`${signal} ends it in 128 and the signal, and it leaves the line`, async () => {
       const second = box.start(["run", "k", "--", "touch", "ran"]);
-      await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"));
+      await until(async () => (await box.call(["inspect", "k"])).stdout.includes("1 waiting"));
       await second.says(/waiting/, "stderr");
       second.kill(signal);
       const { code, stderr } = await second.ended;
       expect(code).toBe(128 + constants.signals[signal]);
       expect(stderr).toContain(`holdfast: k: stopped by ${signal} before COMMAND was started\n`);
-      expect((await box.run(["inspect", "k"])).stdout).toContain("1 holding, 0 waiting");
+      expect((await box.call(["inspect", "k"])).stdout).toContain("1 holding, 0 waiting");
     });
   }
 
   it("is told in JSON too", async () => {
     const second = box.start(["run", "--json", "k", "--", "true"]);
-    await until(async () => (await box.run(["inspect", "k"])).stdout.includes("1 waiting"));
+    await until(async () => (await box.call(["inspect", "k"])).stdout.includes("1 waiting"));
     second.kill("SIGTERM");
     expect(JSON.parse((await second.ended).stderr)).toMatchObject({
       outcome: "stopped",
@@ -88,7 +92,7 @@ describe("without a terminal", () => {
     await wrapper.says(/ready/);
     wrapper.kill("SIGTERM");
     await wrapper.says(/got TERM/);
-    expect((await box.run(["run", "-n", "k", "--", "true"])).code).toBe(75);
+    expect((await box.call(["run", "-n", "k", "--", "true"])).code).toBe(75);
     await box.spawn("touch", ["end"]).ended;
     expect((await wrapper.ended).code).toBe(0);
   });

@@ -62,7 +62,7 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
 describe("wrong on the command line", () => {
   for (const [what, args, line] of WRONG) {
     it(`${what} is told in one line and ends in 64`, async () => {
-      const { code, stdout, stderr } = await box.run(args);
+      const { code, stdout, stderr } = await box.call(args);
       expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
       expect(stderr).toMatch(line);
       expect(stderr).toMatch(/^holdfast: [^\n]*\n$/);
@@ -71,7 +71,7 @@ describe("wrong on the command line", () => {
   }
 
   it("nothing at all shows the help and ends in 64", async () => {
-    const { code, stderr } = await box.run([]);
+    const { code, stderr } = await box.call([]);
     expect(code).toBe(64);
     expect(stderr).toMatch(/^Usage: holdfast/);
   });
@@ -88,10 +88,10 @@ describe("wrong on the command line", () => {
 describe("a store that cannot be used", () => {
   it("ends in 69, with one line", async () => {
     writeFileSync(box.file("plain"), "not a directory");
-    const { code, stderr } = await box.run(["run", "--store", `local:${box.file("plain")}/in`, "k", ...RUN]);
+    const { code, stderr } = await box.call(["run", "--store", `local:${box.file("plain")}/in`, "k", ...RUN]);
     expect(code).toBe(69);
     expect(stderr).toMatch(/^holdfast: k: the local store could not [^\n]*\n$/);
-    expect((await box.run(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
+    expect((await box.call(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
     expect(box.read("ran")).toBe("");
   });
 });
@@ -101,11 +101,11 @@ describe("a store that is not named", () => {
 
   it("because its URL is empty is an error of every command (P19)", async () => {
     for (const [command, ...args] of COMMANDS as [string, ...string[]][]) {
-      const { code, stderr } = await box.run([command, "--store", "", ...args]);
+      const { code, stderr } = await box.call([command, "--store", "", ...args]);
       expect({ command, code }).toEqual({ command, code: 64 });
       expect(stderr).toMatch(/^holdfast: (k: )?--store is empty\. [^\n]*\n$/);
     }
-    const revoke = await box.run(["revoke", "k", "--reason", "x", "--yes"], { HOLDFAST_STORE: "" });
+    const revoke = await box.call(["revoke", "k", "--reason", "x", "--yes"], { HOLDFAST_STORE: "" });
     expect(revoke).toMatchObject({ code: 64, stdout: "" });
     expect(revoke.stderr).toMatch(/^holdfast: HOLDFAST_STORE is empty\. [^\n]*\n$/);
     expect(box.read("ran")).toBe("");
@@ -117,11 +117,11 @@ describe("a store that is not named", () => {
     const warning = defaultStoreWarning(thisMachine(), process.geteuid?.() ?? null);
     const lines = warning === null ? [] : [`holdfast: ${warning}`];
     const env = { HOLDFAST_STORE: undefined };
-    const { code, stderr } = await box.run(["run", ...args], env);
+    const { code, stderr } = await box.call(["run", ...args], env);
     expect(code).toBe(64);
     expect(stderr.split("\n").slice(0, -2)).toEqual(lines);
-    expect((await box.run(["run", "-q", ...args], env)).stderr).toBe("");
-    expect((await box.run(["run", "--store", "local:", ...args], env)).stderr).not.toContain(
+    expect((await box.call(["run", "-q", ...args], env)).stderr).toBe("");
+    expect((await box.call(["run", "--store", "local:", ...args], env)).stderr).not.toContain(
       "no store is named",
     );
   });
@@ -151,14 +151,14 @@ describe("a client that is not installed", () => {
 
 describe("help", () => {
   it("shows examples and exit codes", async () => {
-    const { code, stdout, stderr } = await box.run(["--help"]);
+    const { code, stdout, stderr } = await box.call(["--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/holdfast run nightly -- /);
     expect(stdout).toMatch(/75 busy; 79 lease lost/);
   });
 
   it("of run names every option", async () => {
-    const { code, stdout } = await box.run(["run", "--help"]);
+    const { code, stdout } = await box.call(["run", "--help"]);
     expect(code).toBe(0);
     const options = [
       "--store",
@@ -176,6 +176,6 @@ describe("help", () => {
   });
 
   it("of the version is the package's", async () => {
-    expect((await box.run(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await box.call(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 });

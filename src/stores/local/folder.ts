@@ -6,10 +6,10 @@
 //                                 /<process> socket of an opened store: wakes it, and proves that it lives
 //   <directory>/.new-<random>                a folder that is being made, until it is complete
 //
-// In a directory that other users may write to, every path is reached through a descriptor of the folder
-// (/proc/self/fd), and links are not followed. So nobody can redirect a process to other files by replacing a
-// folder. The mode of a file is set through its descriptor, never by path. The same descriptor makes socket
-// addresses short where the path is too long.
+// In a directory that other users may write to, or below one, every path is reached through a descriptor of
+// the folder (/proc/self/fd), and links are not followed. So nobody can redirect a process to other files
+// by replacing a folder. The mode of a file is set through its descriptor, never by path. The same
+// descriptor makes socket addresses short where the path is too long.
 
 import { createHash } from "node:crypto";
 import {
@@ -20,6 +20,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
   rmdirSync,
   statSync,
@@ -41,8 +42,9 @@ const STICKY = 0o1000;
  */
 const LONGEST_ADDRESS_BYTES = 100;
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_WRONLY } = constants;
-/** Windows has no such flag. */
-const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
+/** Windows has no such flags. */
+export const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
+const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
 
 export function isProcessName(text: string): boolean {
   return PROCESS_NAME.test(text);
@@ -101,8 +103,9 @@ export class Folder {
     try {
       const isLinux = process.platform === "linux";
       if (!isLinux && isTooLong(path)) throw tooLong(path);
-      const needsDescriptor = isLinux && (directory.isShared || isTooLong(path));
+      const needsDescriptor = isLinux && (directory.isShared || directory.isReplaceable || isTooLong(path));
       const around = needsDescriptor ? descriptorPath(directory.path, fds) : directory.path;
+      if (needsDescriptor) rejectReplaced(directory, fds[0] as number);
       const inside = join(around, name);
       if (statSync(inside, { throwIfNoEntry: false }) === undefined) {
         if (directory.isReadOnly) return null;
@@ -140,7 +143,8 @@ export class Folder {
   open(path: string, flags: number): number | null {
     let fd: number;
     try {
-      fd = openSync(path, flags | O_NOFOLLOW);
+      // A pipe in its place would make a reader wait for a writer.
+      fd = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK);
     } catch (error) {
       if (errno(error) === "ENOENT") return null;
       if (errno(error) === "ELOOP") throw notOurs(path, "it is a symbolic link");
@@ -193,10 +197,11 @@ function createFile(path: string, directory: LockDirectory): number {
 function build(options: FolderOptions, around: string, path: string): void {
   const { directory } = options;
   const draft = join(around, `.new-${options.randomId()}`);
-  const log = join(draft, "log.0");
+  const fds: number[] = [];
+  let log = join(draft, "log.0");
   mkdirSync(draft, 0o700);
   try {
-    if (directory.isShared) shareFolder(draft, directory);
+    if (directory.isShared) log = join(shareFolder(draft, directory, fds), "log.0");
     const fd = createFile(log, directory);
     try {
       if (writeSync(fd, options.emptyLog) < options.emptyLog.length)
@@ -211,18 +216,26 @@ function build(options: FolderOptions, around: string, path: string): void {
     // Another process was first, and its folder is as complete as ours. Windows says EPERM.
     const isThere = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
     if (!isThere) throw error;
+  } finally {
+    for (const fd of fds) closeSync(fd);
   }
 }
 
-function shareFolder(path: string, directory: LockDirectory): void {
+/**
+ * Opens the new folder to those who may write to the directory. Returns how the folder is reached: another
+ * user may replace its name at any moment, by a link, or by a folder whose mode must not change. On
+ * platforms other than Linux root does not share a directory.
+ */
+function shareFolder(path: string, directory: LockDirectory, fds: number[]): string {
   const fd = openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  try {
-    const bits = sharedBits(directory);
-    // Whoever may read and write a file of the folder may also search the folder.
-    fchmodSync(fd, (directory.stats.mode & 0o2000) | 0o700 | bits | ((bits & 0o044) >> 2));
-  } finally {
-    closeSync(fd);
-  }
+  fds.push(fd);
+  const base = process.platform === "linux" ? `/proc/self/fd/${fd}` : path;
+  const isOurs = fstatSync(fd).uid === process.geteuid?.() && readdirSync(base).length === 0;
+  if (!isOurs) throw notOurs(path, "it is not the folder that was just made");
+  const bits = sharedBits(directory);
+  // Whoever may read and write a file of the folder may also search the folder.
+  fchmodSync(fd, (directory.stats.mode & 0o2000) | 0o700 | bits | ((bits & 0o044) >> 2));
+  return base;
 }
 
 /**
@@ -235,6 +248,16 @@ function descriptorPath(path: string, fds: number[]): string {
   const fd = openSync(path, O_RDONLY | O_DIRECTORY | (isFolder ? O_NOFOLLOW : 0));
   fds.push(fd);
   return `/proc/self/fd/${fd}`;
+}
+
+/** What was checked is what is used from now on. */
+function rejectReplaced({ path, stats }: LockDirectory, fd: number): void {
+  const { dev, ino } = fstatSync(fd);
+  if (dev === stats.dev && ino === stats.ino) return;
+  throw new UnsafeStoreError(`the local store rejects ${path}: another user replaced it just now`, {
+    setting: path,
+    fix: "name a directory that no other user can replace",
+  });
 }
 
 function isTooLong(folder: string): boolean {

@@ -9,7 +9,7 @@
 // 3. Otherwise (service users without a home): /tmp/holdfast-<uid>. Another user can create it first. The
 //    store then rejects it and says what to do.
 
-import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { lstatSync, mkdirSync, realpathSync, type Stats, statSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { InvalidArgumentError, UnsafeStoreError } from "../../core/errors.ts";
@@ -37,6 +37,8 @@ export interface LockDirectory {
    * it.
    */
   readonly isReadOnly: boolean;
+  /** Another user may rename a directory above it, and put a link in its place. */
+  readonly isReplaceable: boolean;
   readonly stats: Stats;
 }
 
@@ -81,7 +83,7 @@ export function openDefault(path: string, user: User): LockDirectory {
     if (user.uid !== null && (stats.mode & GROUP_OR_WORLD_WRITES) !== 0)
       throw unsafe(path, "other users may write to it", `chmod 700 ${path}`);
     rejectRemote(path);
-    return { path, isShared: false, isReadOnly: false, stats };
+    return { path, isShared: false, isReadOnly: false, isReplaceable: false, stats };
   } catch (error) {
     throw fileError(error, "use the directory", path);
   }
@@ -101,13 +103,27 @@ function openNamed(path: string, user: User): LockDirectory {
         "other users may write to it, and this platform gives root no safe way to share a directory";
       throw unsafe(path, why, "run this process as one of these users");
     }
-    return { path, isShared, isReadOnly, stats };
+    return { path, isShared, isReadOnly, isReplaceable: isReplaceable(path, user), stats };
   } catch (error) {
     if (errno(error) !== "ENOENT") throw fileError(error, "use the directory", path);
     throw new InvalidArgumentError(
       `the local store cannot make ${path}: its parent ${dirname(path)} does not exist. Make it first`,
       { cause: error },
     );
+  }
+}
+
+/**
+ * Whether a user who is neither root nor this one may write to a directory above it. The sticky bit
+ * protects entries.
+ */
+function isReplaceable(path: string, { uid }: User): boolean {
+  if (uid === null) return false;
+  for (let at = dirname(realpathSync(path)); ; at = dirname(at)) {
+    const { mode, uid: owner } = statSync(at);
+    const isOpen = (mode & GROUP_OR_WORLD_WRITES) !== 0 && (mode & STICKY) === 0;
+    if (isOpen || (owner !== 0 && owner !== uid)) return true;
+    if (at === dirname(at)) return false;
   }
 }
 

@@ -1,24 +1,37 @@
 // Processes of holdfast 0.1.0 keep their locks in other files, so they and this version would not exclude
 // each other. While one of them lives, this version does not open (P22). Each has a file of 32 hex digits
 // that it keeps locked; the kernel lists the locked files in /proc/locks. Version 0.1.0 ran on Linux only.
+// Its default directory is in /tmp, where any user can make one for root: it counts only if it is the
+// user's own.
 
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UnsafeStoreError } from "../../core/errors.ts";
 import { currentUser, type LockDirectory } from "./lock-directory.ts";
 
 const PROCESS_FILE = /^[0-9a-f]{32}$/;
 
+/** The default directory of version 0.1.0, and whose it must be. */
+export interface PreviousDirectory {
+  readonly path: string;
+  readonly owner: number | null;
+}
+
+export function previousDefault(): PreviousDirectory {
+  const { uid } = currentUser();
+  return { path: `/tmp/holdfast-${uid}`, owner: uid };
+}
+
+/** `previous` is null for a directory that was named: version 0.1.0 used the same. */
 export function rejectPreviousVersion(
   directory: LockDirectory,
-  isDefault: boolean,
+  previous: PreviousDirectory | null,
   bootId: string,
   locksFile = "/proc/locks",
 ): void {
-  if (process.platform !== "linux") return;
-  const before = isDefault ? `/tmp/holdfast-${currentUser().uid}` : directory.path;
-  const folder = join(before, bootId);
-  const live = liveProcessFiles(folder, locksFile);
+  if (process.platform !== "linux" || (previous !== null && !isOwn(previous))) return;
+  const before = previous?.path ?? directory.path;
+  const live = liveProcessFiles(join(before, bootId), locksFile);
   if (live.length === 0) return;
   throw new UnsafeStoreError(
     `processes of holdfast 0.1.0 hold or wait for locks in ${before} (${live.map(describe).join(", ")}), ` +
@@ -28,6 +41,11 @@ export function rejectPreviousVersion(
       fix: "stop the processes of the old version, then start those of the new one",
     },
   );
+}
+
+function isOwn({ path, owner }: PreviousDirectory): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats !== undefined && stats.isDirectory() && stats.uid === owner;
 }
 
 function liveProcessFiles(folder: string, locksFile: string): string[] {
@@ -43,7 +61,10 @@ function liveProcessFiles(folder: string, locksFile: string): string[] {
   );
   return names
     .map((name) => join(folder, name))
-    .filter((path) => locked.has(String(statSync(path, { throwIfNoEntry: false })?.ino)));
+    .filter((path) => {
+      const stats = lstatSync(path, { throwIfNoEntry: false });
+      return stats?.isFile() === true && locked.has(String(stats.ino));
+    });
 }
 
 /** The file says "pid N". */

@@ -15,7 +15,7 @@ import { type LockDirectory, openDirectory } from "./lock-directory.ts";
 import { Log, MissingLogError } from "./log.ts";
 import { type Message, NotificationSocket } from "./notifications.ts";
 import { PeerSockets } from "./peer-sockets.ts";
-import { rejectPreviousVersion } from "./previous-version.ts";
+import { previousDefault, rejectPreviousVersion } from "./previous-version.ts";
 
 /**
  * A folder without a log is set aside and made again. More often than this means that somebody keeps deleting
@@ -72,7 +72,7 @@ export class Session {
     requireSharedClock(env.system);
     const directory = openDirectory(dir);
     const bootId = readBootId();
-    rejectPreviousVersion(directory, dir === undefined, bootId);
+    rejectPreviousVersion(directory, dir === undefined ? previousDefault() : null, bootId);
     const name = processName(env.system.randomId());
     const opened = openLog(directory, bootId, name, env);
     if (opened === null) return null;
