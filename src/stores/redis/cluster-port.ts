@@ -118,14 +118,17 @@ export class ClusterPort implements RedisPort {
     return this.#owners[this.slotOf(name)] ?? "";
   }
 
-  async session(name: string): Promise<Session> {
-    const owner = this.nodeOf(name);
-    const link = await this.#dialVetted(owner);
+  async session(node: string): Promise<Session> {
+    const link = await this.#dialVetted(node).catch((error: unknown) => {
+      // It is gone, or a replica by now: its slots have another owner.
+      this.#look(PATIENT).catch(QUIET);
+      throw error;
+    });
     this.#sessions.add(link);
     link.onEnd(() => this.#sessions.delete(link));
     // A slot that has moved is asked for anew; the caller tries again.
     return sessionBy(link, (error) => {
-      if (redirection(error, owner) !== null) this.#look(PATIENT).catch(QUIET);
+      if (redirection(error, node) !== null) this.#look(PATIENT).catch(QUIET);
     });
   }
 

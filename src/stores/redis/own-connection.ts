@@ -8,14 +8,14 @@ import { within } from "./shared-run.ts";
 
 export class OwnConnection {
   readonly #port: RedisPort;
-  readonly #name: string;
+  readonly #node: string;
   #session: Session | null = null;
   #opening: Promise<Session> | null = null;
 
-  /** `name`: any key of the node that it is for. */
-  constructor(port: RedisPort, name: string) {
+  /** `node`: as `nodeOf` names it. Not a key of that node: its slot may move. */
+  constructor(port: RedisPort, node: string) {
     this.#port = port;
-    this.#name = name;
+    this.#node = node;
   }
 
   /** When the first caller gives up on a connection that does not come about, the next one tries anew. */
@@ -32,7 +32,7 @@ export class OwnConnection {
 
   async #open(): Promise<Session> {
     if (this.#port.session === undefined) throw sessionError();
-    const session = await this.#port.session(this.#name);
+    const session = await this.#port.session(this.#node);
     try {
       await refuseReplica(session);
     } catch (error) {
@@ -72,7 +72,7 @@ export class PerNode<T> {
     const node = this.#port.nodeOf?.(name) ?? "";
     let one = this.#all.get(node);
     if (one === undefined) {
-      one = this.#make(new OwnConnection(this.#port, name));
+      one = this.#make(new OwnConnection(this.#port, node));
       this.#all.set(node, one);
     }
     return one;

@@ -54,8 +54,8 @@ export interface RedisPort extends Sender {
   quorum?(patience: Patience): Promise<string>;
   /** Listens on a connection of its own, over every reconnection. Gives the way to stop it. */
   subscribe(channel: string, hear: (message: string) => void): Promise<() => Promise<void>>;
-  /** One more connection, to the node that serves this key; absent where the client cannot be duplicated. */
-  session?(name: string): Promise<Session>;
+  /** One more connection, to this node of several; absent where the client cannot be duplicated. */
+  session?(node: string): Promise<Session>;
   /** Where the keys are spread over several nodes: the one that serves this key at the moment. */
   nodeOf?(name: string): string;
   /** Ends what was opened here, never what was given. */
