@@ -1,5 +1,5 @@
-// The process of an outage run that locks under load. It is asked by messages, one at a time, and answers each. It runs
-// with --expose-gc, so that what it reports of its memory is what it holds.
+// The process of an outage run that locks under load. It is asked by messages, one at a time, and answers
+// each. It runs with --expose-gc, so that what it reports of its memory is what it holds.
 
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,10 +17,10 @@ const [url = "", ttl = ""] = process.argv.slice(2);
 const locks: Locks = createLocks(url, { ttl: ttl as "2s" });
 const counts = { underWay: 0, granted: 0, failed: 0, writes: 0 };
 
-const write = Socket.prototype.write as (...args: unknown[]) => boolean;
+const { write } = Socket.prototype as { write: (this: Socket, ...args: unknown[]) => boolean };
 Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
   counts.writes += 1;
-  return Reflect.apply(write, this, args);
+  return write.apply(this, args);
 } as typeof Socket.prototype.write;
 
 process.on("message", (ask: AskClient) => {
@@ -79,7 +79,7 @@ async function idle(seconds: number): Promise<Partial<ClientFigures>> {
   return { heapMb: heapMb(), idleCpuPercent: (user + system) / 10 / (performance.now() - startedMs) };
 }
 
-/** The first grant of a key that was asked for during the outage, and what was written in the first second. */
+/** The first grant of a key that was asked for during the outage, and the writes of the first second. */
 async function recover(): Promise<Partial<ClientFigures>> {
   const startedMs = performance.now();
   const before = counts.writes;

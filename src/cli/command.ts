@@ -1,5 +1,5 @@
-// The command `holdfast` as a function. Every way out is an exit code of its own, and each failure has said one
-// line on stderr first.
+// The command `holdfast` as a function. Every way out is an exit code of its own, and each failure has said
+// one line on stderr first.
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";

@@ -152,7 +152,9 @@ describe("a callback of a lost lease", () => {
     let [reason, error]: unknown[] = [];
     const fn = async ({ signal }: { readonly signal: AbortSignal }): Promise<void> => {
       door.faults.set("renew", "hang");
-      await new Promise((resolve) => void signal.addEventListener("abort", resolve));
+      await new Promise((resolve) => {
+        signal.addEventListener("abort", resolve);
+      });
       reason = signal.reason;
       error = make(signal);
       throw error;
@@ -213,7 +215,9 @@ describe("fences", () => {
     await within(
       system,
       1_000,
-      new Promise((resolve) => void lease.signal.addEventListener("abort", resolve)),
+      new Promise((resolve) => {
+        lease.signal.addEventListener("abort", resolve);
+      }),
     );
     const lost = lease.signal.reason as LockLostError;
     expect((timeout as LockTimeoutError).holders[0]?.fence).toBe(lease.fence);

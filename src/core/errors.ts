@@ -108,7 +108,8 @@ export class LockError extends Error {
   /** Plain data: fences are decimal strings. Without the stack, and without what a callback returned. */
   toJSON(): Record<string, unknown> {
     const { name, message } = this;
-    return plain({ ...this, name, message, result: undefined }) as Record<string, unknown>;
+    const own = Object.fromEntries(Object.entries(this));
+    return plain({ ...own, name, message, result: undefined }) as Record<string, unknown>;
   }
 }
 

@@ -61,7 +61,7 @@ test("an opening that fails is retried while the wait lasts, with growing pauses
   await locks.close();
 });
 
-test("tryAcquire and wait: 0 give up after one call timeout, and the next call joins the opening", async () => {
+test("tryAcquire and wait: 0 give up after a call timeout, and the next call joins the opening", async () => {
   const { system, locks, count } = opening(async (_times, open) => {
     await new Promise<void>((resolve) => system.after(3_000, resolve));
     return open();

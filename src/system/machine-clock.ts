@@ -15,6 +15,10 @@ interface BunFfi {
   ptr(view: BigInt64Array): unknown;
 }
 
+interface BunProcess {
+  getBuiltinModule(name: "bun:ffi"): BunFfi;
+}
+
 interface DenoGlobal {
   dlopen(name: string, symbols: object): { readonly symbols: { clock_gettime: ClockGettime } };
 }
@@ -50,8 +54,7 @@ function clockOf(read: ClockGettime): () => number {
 
 function bunClock(library: string): ClockGettime {
   // Not by import or require: a bundler would look for the module.
-  const { getBuiltinModule } = process as unknown as { getBuiltinModule(name: string): BunFfi };
-  const ffi = getBuiltinModule("bun:ffi");
+  const ffi = (process as unknown as BunProcess).getBuiltinModule("bun:ffi");
   const { symbols } = ffi.dlopen(library, { clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
   return (clock, time) => symbols.clock_gettime(clock, ffi.ptr(time));
 }

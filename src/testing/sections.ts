@@ -17,8 +17,8 @@ export function isViolation(error: unknown): boolean {
 }
 
 /**
- * Where processes are killed, leases are short, and a stall can end one in the middle of its section. Elsewhere
- * a failure is marked as a violation. `mortal`: who may have been killed in the middle of a section.
+ * Where processes are killed, leases are short, and a stall can end one in the middle of its section.
+ * Elsewhere a failure is marked as a violation. `mortal`: who may have been killed in a section.
  */
 export function judge(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
   try {

@@ -11,7 +11,7 @@ export function memory(): Store {
   return { name: "memory", guarantees: memoryGuarantees, open: (env) => Promise.resolve(world.open(env)) };
 }
 
-const named: Map<string, Store> = processWide("memory", () => new Map());
+const named: Map<string, Store> = processWide("memory", () => new Map<string, Store>());
 
 /** `memory:` or `memory:name`. */
 export function memoryByUrl(url: string): Store {

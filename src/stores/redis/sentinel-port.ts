@@ -218,8 +218,8 @@ export class SentinelPort implements RedisPort {
 
   /** A lane that is open, to a node that says itself that it is the primary. */
   async #prove(name: string, cancel: AbortSignal): Promise<Lane> {
-    const dial = async (cancel: AbortSignal): Promise<Link> => {
-      const link = await this.#board.node(addressOf(name), cancel);
+    const dial = async (stop: AbortSignal): Promise<Link> => {
+      const link = await this.#board.node(addressOf(name), stop);
       await this.#around.vet(link).catch((error: unknown) => {
         link.end();
         throw error;
