@@ -17,6 +17,8 @@ export interface Ask {
   readonly waitMs: number;
   /** The lease that its actor holds meanwhile. */
   readonly within?: string;
+  /** A callback of `using` runs under the lease, until `letting-go`. */
+  readonly callback?: true;
 }
 
 export interface Granted {
@@ -39,8 +41,11 @@ export interface Refused {
 }
 
 export interface LeaseStep {
-  /** `believes` is a look at the lease in between, when something may have changed what it believes. */
-  readonly type: "renewed" | "believes" | "letting-go" | "released" | "lost";
+  /**
+   * `believes` is a look at the lease in between, when something may have changed what it believes.
+   * `notified`: the signal of the lease has aborted.
+   */
+  readonly type: "renewed" | "believes" | "notified" | "letting-go" | "released" | "lost";
   readonly at: number;
   readonly client: string;
   readonly lease: string;
@@ -70,7 +75,7 @@ export interface Touched {
 
 /** The client did not run, or not any more. */
 export interface ClientState {
-  readonly type: "paused" | "resumed" | "crashed" | "closed";
+  readonly type: "paused" | "resumed" | "crashed" | "closing" | "closed";
   readonly at: number;
   readonly client: string;
 }

@@ -63,7 +63,9 @@ class World {
   readonly #backend: Backend;
   readonly #deps: ClientDeps;
   #clients: SimClient[] = [];
-  /** The names of those that were killed. */
+  /** Clients that were shut down. */
+  readonly #leaving: SimClient[] = [];
+  /** The names of those that were killed or shut down. */
   readonly #dead: string[] = [];
   #born = 0;
 
@@ -161,6 +163,8 @@ class World {
         return client.stall(fault.ms);
       case "crash":
         return this.#crash(client);
+      case "shutdown":
+        return this.#shutDown(client, fault.ms);
       case "cut":
         return this.#cut(fault, name, "both");
       case "cut-requests":
@@ -213,6 +217,16 @@ class World {
     this.#client("c").start(this.#settings.tasks);
   }
 
+  /** SIGTERM: the client closes its locks, and another process comes up in its place. */
+  #shutDown(client: SimClient, drainMs: number): void {
+    if (client.process.state === "dead") return;
+    this.#clients = this.#clients.filter((one) => one !== client);
+    this.#leaving.push(client);
+    this.#dead.push(client.name);
+    client.shutDown(drainMs);
+    this.#client("c").start(this.#settings.tasks);
+  }
+
   /** Faults stop. Whoever waits must get through, and every key must be had again by newcomers. */
   async #heal(): Promise<void> {
     this.#network.heal();
@@ -243,7 +257,7 @@ class World {
         .then(() => this.#events.push({ type: "closed", at: at(), client: client.name }));
     }
     await this.timeline.run(at() + 10_000 + 2 * this.#settings.ttlMs);
-    for (const client of this.#clients) {
+    for (const client of [...this.#clients, ...this.#leaving]) {
       if (client.process.timers > 0) left(`${client.name} has ${client.process.timers} timers left`);
       for (const cause of client.process.warnings) left(`${client.name} warned: ${String(cause)}`);
     }

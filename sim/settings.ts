@@ -6,6 +6,8 @@ export type FaultKind =
   | "pause"
   | "stall"
   | "crash"
+  /** The client closes its locks in the middle of its work. */
+  | "shutdown"
   | "cut"
   | "cut-requests"
   | "cut-replies"
@@ -61,6 +63,7 @@ const SAFE: readonly FaultKind[] = [
   "pause",
   "stall",
   "crash",
+  "shutdown",
   "cut",
   "cut-requests",
   "cut-replies",

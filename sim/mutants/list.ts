@@ -189,6 +189,38 @@ export const mutants: readonly Mutant[] = [
     killers: ["exclusion"],
   },
   {
+    name: "close releases keys under running callbacks",
+    file: "core/shutdown.ts",
+    edits: [
+      { find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#look();", put: "this.#end();" },
+      { find: "for (const lease of keeper?.leases() ?? []) keeper?.loseToClose(lease);\n", put: "" },
+      { find: "for (const section of lease.sections) section.notifyClosed();\n", put: "" },
+      {
+        find: "interrupt(lease.lost ?? (lease.signal.reason as Error));",
+        put: "if (lease.lost !== null) interrupt(lease.lost);",
+      },
+    ],
+    killers: ["notified", "exclusion"],
+  },
+  {
+    name: "close does not abort the signal",
+    file: "core/lease.ts",
+    edits: [
+      { find: "    this.tell(this.#closing);\n", put: "" },
+      {
+        find: "    this.#controller?.abort(this.#lost);\n",
+        put: '    if (reason !== "closed") this.#controller?.abort(this.#lost);\n',
+      },
+    ],
+    killers: ["notified"],
+  },
+  {
+    name: "close forgets attempts in flight",
+    file: "core/keeper.ts",
+    edits: [{ find: "attempt.stop(closedError(attempt.keys));", put: "void attempt.keys;" }],
+    killers: ["leftovers", "recovery", "wakeUp", "bounds", "oneOutcome"],
+  },
+  {
     name: "some of several keys are enough",
     file: "stores/shared/ledger.ts",
     edits: [

@@ -7,18 +7,6 @@ const ATTEMPT = "stores/redis/scripts/attempt.lua";
 
 export const redisMutants: readonly Mutant[] = [
   {
-    name: "a push is believed without its anchor",
-    store: "redis",
-    file: "stores/redis/words.ts",
-    edits: [
-      {
-        find: "grant: grantOf(fences, room, Number(validMs), Number(anchor)),",
-        put: "grant: grantOf(fences, room, Number(validMs), Number(anchor) + 1),",
-      },
-    ],
-    killers: ["windowHonesty", "exclusion"],
-  },
-  {
     name: "a grant whose reply was lost is not given to who asks again",
     store: "redis",
     file: ATTEMPT,

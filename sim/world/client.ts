@@ -43,6 +43,7 @@ export class SimClient {
   #stallMs = 0;
   #asks = 0;
   #running = 0;
+  #isLeaving = false;
 
   constructor(process: SimProcess, store: Store, random: Random, deps: ClientDeps) {
     this.name = process.processLabel;
@@ -138,6 +139,20 @@ export class SimClient {
     }
   }
 
+  /** Closes its locks while its tasks are at work; they begin nothing new. */
+  shutDown(drainMs: number): void {
+    const mark = (type: "closing" | "closed"): void =>
+      this.#deps.record({ type, at: this.#deps.timeline.now, client: this.name });
+    this.#isLeaving = true;
+    mark("closing");
+    void this.locks.close({ drain: drainMs }).then(() => mark("closed"));
+  }
+
+  /** Only where it matters, so that other worlds stay what they were. */
+  get #usesCallbacks(): boolean {
+    return this.#deps.settings.faults.some(({ kind }) => kind === "shutdown");
+  }
+
   /** The next section of this client ends with a computation that blocks the event loop for so long. */
   stall(ms: number): void {
     this.#stallMs = ms;
@@ -163,7 +178,12 @@ export class SimClient {
   async #task(): Promise<void> {
     await this.#open();
     await this.#sleep(this.#random.between(0, 100));
-    while (this.#deps.timeline.now < this.#deps.endMs) {
+    while (this.#deps.timeline.now < this.#deps.endMs && !this.#isLeaving) {
+      if (this.#usesCallbacks && this.#random.chance(0.5)) {
+        await this.#use(this.#plan());
+        await this.#sleep(this.#random.between(0, 60));
+        continue;
+      }
       const lease = await this.#acquire(this.#plan());
       if (lease !== null) {
         await this.#work(lease);
@@ -203,8 +223,8 @@ export class SimClient {
     return { keys: several ? ["k0", "k1"] : [key], options, tries: random.chance(0.15) };
   }
 
-  async #acquire({ keys, options: asked, tries, within }: Plan): Promise<Lease | null> {
-    const options = within === undefined ? asked : { ...asked, within };
+  /** Records the question, and returns its name. */
+  #ask({ keys, options, tries, within }: Plan, callback = false): string {
     const { record, timeline } = this.#deps;
     this.#asks += 1;
     const ask = `${this.name}/${this.#asks}`;
@@ -222,7 +242,16 @@ export class SimClient {
       ttlMs: options.ttl,
       waitMs,
       ...(within === undefined ? {} : { within: nameOf(within) }),
+      ...(callback ? { callback } : {}),
     });
+    return ask;
+  }
+
+  async #acquire(plan: Plan): Promise<Lease | null> {
+    const { keys, options: asked, tries, within } = plan;
+    const options = within === undefined ? asked : { ...asked, within };
+    const { record, timeline } = this.#deps;
+    const ask = this.#ask(plan);
     try {
       const lease = await (tries ? this.locks.tryAcquire(keys, options) : this.locks.acquire(keys, options));
       if (lease === null) {
@@ -246,6 +275,43 @@ export class SimClient {
       if (!LockError.is(error)) throw error;
       record({ type: "refused", at: timeline.now, client: this.name, ask, code: error.code });
       return null;
+    }
+  }
+
+  /** As a task with a lease of its own, in a callback of `using`. */
+  async #use({ keys, options }: Plan): Promise<void> {
+    const { record, timeline } = this.#deps;
+    const client = this.name;
+    const ask = this.#ask({ keys, options, tries: false }, true);
+    let name: string | null = null;
+    const mark = (type: "notified" | "letting-go", lease: string): void =>
+      record({ type, at: timeline.now, client, lease });
+    try {
+      await this.locks.using(keys, options, async (lease) => {
+        const own = nameOf(lease);
+        name = own;
+        const remainingMs = lease.remaining / this.process.rate;
+        record({
+          type: "granted",
+          at: timeline.now,
+          client,
+          ask,
+          lease: own,
+          fences: fencesOf(lease),
+          remainingMs,
+        });
+        this.#leases.add(lease);
+        lease.signal.addEventListener("abort", () => mark("notified", own));
+        await this.#work(lease);
+        await this.#block();
+        this.#leases.delete(lease);
+        mark("letting-go", own);
+      });
+      record({ type: "released", at: timeline.now, client, lease: String(name), answer: true });
+    } catch (error) {
+      if (!LockError.is(error)) throw error;
+      if (name === null) record({ type: "refused", at: timeline.now, client, ask, code: error.code });
+      else record({ type: "released", at: timeline.now, client, lease: name, answer: null });
     }
   }
 

@@ -68,8 +68,6 @@ export interface Operations {
   };
   /** On SIGTERM the locks are closed so; the process must then end by itself. */
   closeOnTerm: { takes: { readonly drain: number }; gives: Record<never, never> };
-  /** Nothing keeps the process alive any more; its locks stay open and its leases held. */
-  leave: { takes: Record<never, never>; gives: Record<never, never> };
   /** Closes the locks; the process must then end by itself. */
   close: { takes: Record<never, never>; gives: Record<never, never> };
 }

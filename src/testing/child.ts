@@ -23,8 +23,6 @@ const locks = await openLocks();
 const leases = new Map<string, { lease: MultiLease; lastHeldMs: number }>();
 const lines = createInterface({ input: process.stdin });
 let closed = false;
-/** Nothing is to keep this process alive any more. */
-let left = false;
 
 async function openLocks(): Promise<Locks> {
   const options = { namespace: setup.namespace, label: setup.label, wait: USUAL_WAIT_MS };
@@ -39,7 +37,7 @@ async function openLocks(): Promise<Locks> {
 async function watch(entry: { lease: MultiLease; lastHeldMs: number }): Promise<void> {
   for (;;) {
     const nowMs = nodeSystem.monoMs();
-    if (!entry.lease.held || left) return;
+    if (!entry.lease.held) return;
     entry.lastHeldMs = nowMs;
     await nodeSystem.yield();
   }
@@ -123,11 +121,6 @@ const handlers: Handlers = {
     }),
   closeOnTerm({ drain }) {
     process.once("SIGTERM", () => void locks.close({ drain }).then(endInput));
-    return Promise.resolve({});
-  },
-  leave() {
-    left = true;
-    closed = true;
     return Promise.resolve({});
   },
   async close() {

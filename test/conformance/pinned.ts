@@ -26,7 +26,7 @@ export interface PinnedStore {
 }
 
 /** How many cases there are, per level. */
-export const cases = { contract: 80, api: 42, process: 16 } as const;
+export const cases = { contract: 80, api: 42, process: 15 } as const;
 
 const EVERY_KIND = ["exclusive", "shared", "semaphore", "multi", "keep"] as const;
 const ONE_PROCESS = "scope is one process";
@@ -73,7 +73,6 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "process/killed-waiter": ONE_PROCESS,
       "process/killed-once": ONE_PROCESS,
       "process/closed": ONE_PROCESS,
-      "process/left": ONE_PROCESS,
       "process/terminated": ONE_PROCESS,
       "process/stopped-holder": ONE_PROCESS,
       "process/stopped-briefly": ONE_PROCESS,

@@ -110,6 +110,18 @@ const planted: [string, string, HistoryEvent[]][] = [
       return [wants, granted(wants, 10 + i, 1 + i)];
     }),
   ],
+  [
+    "a callback that close did not notify",
+    "notified",
+    [
+      { ...a, callback: true },
+      granted(a, 10, 1),
+      { type: "closing", at: 40, client: "a" },
+      b,
+      step("lost", 55, "a", "k@1", { reason: "closed" }),
+      granted(b, 60, 2),
+    ],
+  ],
   ["a lease that starts with the rest of a push", "fullTtl", [a, granted(a, 10, 1, { remainingMs: 700 })]],
   [
     "belief beyond the store's own",

@@ -68,22 +68,6 @@ export const shutdownCases: readonly ApiCase[] = [
 
 export const shutdownProcessCases: readonly ProcessCase[] = [
   {
-    id: "process/left",
-    sentence: "a process that ends by itself releases the leases that it forgot",
-    promises: ["P16"],
-    level: "process",
-    needs: [severalProcesses],
-    async run(ctx) {
-      const child = await ctx.child();
-      const locks = await ctx.locks();
-      const key = ctx.key();
-      await child.call("acquire", { as: "lease", key, options: { ttl: LONG_WAIT_MS } });
-      await child.call("leave", {});
-      await child.exits();
-      must(await locks.tryAcquire(key), "the key that was released");
-    },
-  },
-  {
     id: "process/terminated",
     sentence:
       "a process that gets SIGTERM at work gives up its keys only after its callbacks ended or were notified",

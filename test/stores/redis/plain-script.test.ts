@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
+import { createLocks } from "../../../src/index.ts";
 
 const SCRIPT: string = join(import.meta.dirname, "children", "plain-script.ts");
 const SAID = "used, tried, 1 holder, listed job, verified true, released true, 0 dangers\n";
@@ -28,4 +29,12 @@ describe("a script that only locks", () => {
       });
     }
   }
+
+  it("releases a lease that it forgot when it ends by itself (P16)", async () => {
+    const args = ["--import", "tsx", SCRIPT, server.url, "redis", "forget"];
+    await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
+    const locks = createLocks(server.url);
+    expect(await locks.inspect("forgotten")).toBeNull();
+    await locks.close();
+  });
 });

@@ -15,4 +15,5 @@ said.push(`verified ${await lease?.verify()}`);
 said.push(`released ${await lease?.release()}`);
 said.push(`${(await locks.check()).filter(({ level }) => level === "danger").length} dangers`);
 if (end === "close") await locks.close();
+if (end === "forget") await locks.acquire("forgotten", { ttl: "10m" });
 console.log(said.join(", "));
