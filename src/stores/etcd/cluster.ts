@@ -11,6 +11,7 @@ import { CHANNEL, GivenUp, Member, type Method } from "./member.ts";
 import * as m from "./messages.ts";
 import { silent } from "./roll-call.ts";
 import type { EtcdPort, Patience, ServerFacts, WatchStream } from "./port.ts";
+import { unreferenced } from "./unreferenced.ts";
 import type { Loose } from "./wire.ts";
 
 export type Grpc = Pick<typeof grpcModule, "Client" | "Metadata" | "credentials">;
@@ -77,10 +78,11 @@ export class Cluster implements EtcdPort {
     this.#system = system;
     this.#options = options;
     const { tls } = options;
-    this.#credentials =
+    this.#credentials = unreferenced(
       tls === null
         ? grpc.credentials.createInsecure()
-        : grpc.credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert));
+        : grpc.credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert)),
+    );
     this.#metadata = this.#newMetadata(null);
     this.#lookout = new Lookout(system, {
       current: () => this.#current,

@@ -115,6 +115,9 @@ export class Connection {
       );
       wish.onStart?.(() => fail(new ConnectionLost("broken off")));
       socket.setNoDelay(true);
+      // Core keeps the process alive during calls. What is held must not: a process that has nothing left to
+      // do ends, and releases it.
+      socket.unref();
       socket.once(tls === null ? "connect" : "secureConnect", () =>
         socket.write(writeGreeting(wish.greeting)),
       );

@@ -132,7 +132,7 @@ export class Session {
     const link = this.#link;
     if (link !== null) {
       const over = (): void => link.connection.destroy(new ConnectionLost("the session is closed"));
-      const cancel = this.#wish.system.after(CLOSE_MS, over, "background");
+      const cancel = this.#wish.system.after(CLOSE_MS, over);
       await link.connection.send(close).catch(() => {});
       cancel();
       over();
