@@ -92,7 +92,7 @@ export class Sandbox {
   ): Promise<Ended> {
     const said = { stdout: "", stderr: "" };
     const undo = [
-      ...(["stdout", "stderr"] as const).map((name) => captured(name, (text) => (said[name] += text))),
+      ...(["stdout", "stderr"] as const).map((name) => captured(name, (chunk) => (said[name] += chunk))),
       ...Object.entries({ HOLDFAST_STORE: this.store, ...env }).map(([name, value]) =>
         setVariable(name, value),
       ),

@@ -164,6 +164,24 @@ export const leaseCases: readonly ApiCase[] = [
     },
   },
   {
+    id: "api/revoke-keeps",
+    sentence: "a key that was revoked without force stays taken until its holder lets go",
+    promises: ["P1", "P6"],
+    level: "api",
+    needs: [],
+    async run(ctx) {
+      const [one, two] = [await ctx.locks(), await ctx.locks()];
+      const key = ctx.key();
+      const lease = await one.acquire(key, { ttl: 10_000 });
+      assert.equal(await two.revoke(key, { reason: "maintenance" }), true);
+      await arrives("the loss", () => lease.signal.aborted);
+      assert.equal(await two.tryAcquire(key, { ttl: 10_000 }), null);
+      assert.equal(await lease.release(), false);
+      await arrives("the end of its record", async () => (await two.inspect(key)) === null);
+      grew(lease.fence, must(await two.tryAcquire(key, { ttl: 10_000 }), "the lease of the next").fence);
+    },
+  },
+  {
     id: "api/revoke-force",
     sentence: "after a forced revoke the key is free at once, and verify tells its holder",
     promises: ["P5", "P6"],
