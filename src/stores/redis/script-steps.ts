@@ -36,7 +36,7 @@ export class ScriptSteps implements Steps {
   readonly #renewals: PerNode<Acknowledged> | null;
   /** Not where replicas must acknowledge: those have a connection of their own. */
   readonly #quick: Quick | null;
-  /** Ids that were granted by it. */
+  /** Ids that were granted by it, or may be: an answer that comes after their end adds nothing. */
   readonly #lone = new Set<string>();
 
   constructor(env: StepsEnv) {
@@ -56,16 +56,9 @@ export class ScriptSteps implements Steps {
     open: () => readonly number[],
     io: Io,
   ): Promise<AttemptAnswer<null>> {
-    if (this.#quick !== null && request.seq === 1 && isSimple(request, turn)) {
-      const fence = await this.#named(
-        "attempt",
-        request,
-        this.#quick.take(this.#record(request), request, turn, io),
-      );
-      if (fence !== "") {
-        this.#lone.add(request.id);
-        return { granted: loneGrant(fence, request) };
-      }
+    if (request.seq === 1 && isSimple(request, turn)) {
+      const fence = await this.#takeQuickly(request, turn, io);
+      if (fence !== "") return { granted: loneGrant(fence, request) };
     }
     const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, label, actor, queue, fenceRoom } = request;
     const numbers = [permits, limit, ttlMs, graceMs, keepMs].map(String);
@@ -158,6 +151,20 @@ export class ScriptSteps implements Steps {
     const fence = options.fence === undefined ? "" : String(options.fence);
     const args = [options.reason, fence, options.force ? "1" : "0"];
     return textOf(await this.#run("revoke", [key], args, io)) as RevokeAnswer;
+  }
+
+  /** The fence, or "" where it is not that simple. */
+  async #takeQuickly(request: Request, turn: number, io: Io): Promise<string> {
+    if (this.#quick === null) return "";
+    this.#lone.add(request.id);
+    let fence = "";
+    try {
+      const taken = this.#quick.take(this.#record(request), request, turn, io);
+      fence = await this.#named("attempt", request, taken);
+    } finally {
+      if (fence === "") this.#lone.delete(request.id);
+    }
+    return fence;
   }
 
   #record(request: Request): string {

@@ -96,6 +96,7 @@ export class RedisOpenStore implements OpenStore<null> {
     if (!this.#turns.isOpen(request)) this.#steps.forget?.(request);
     if ("conflict" in answer) this.#turns.close(request);
     else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
+    else if (!("unconfirmed" in answer)) this.#turns.answered(request);
     return answer;
   }
 

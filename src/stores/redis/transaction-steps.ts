@@ -47,6 +47,8 @@ export class TransactionSteps implements Steps {
   readonly #attempts: PerNode<Transactions>;
   readonly #renewals: PerNode<Transactions>;
   readonly #others: PerNode<Transactions>;
+  /** Attempts under way, by id. */
+  readonly #attempting = new Map<string, { ended: boolean }>();
 
   constructor(env: StepsEnv) {
     this.#env = env;
@@ -66,12 +68,24 @@ export class TransactionSteps implements Steps {
     io: Io,
   ): Promise<AttemptAnswer<null>> {
     refuseOthers(request);
+    const state = { ended: false };
+    this.#attempting.set(request.id, state);
+    try {
+      return await this.#attempt(request, state, io);
+    } finally {
+      if (this.#attempting.get(request.id) === state) this.#attempting.delete(request.id);
+    }
+  }
+
+  async #attempt(request: Request, state: { readonly ended: boolean }, io: Io): Promise<AttemptAnswer<null>> {
     const { answer, acks } = await this.#step<AttemptAnswer<null>>(
       this.#attempts,
       "attempt",
       request.keys,
       io,
       ({ ledger, kept, nowMs }) => {
+        // The end of this request was written first, over another connection: it must not be granted again.
+        if (state.ended) return { answer: { ended: true }, write: false };
         const said = ledger.attempt(request);
         if ("granted" in said) return { answer: { granted: toGrant(said.granted) }, write: true, wait: true };
         if (!("busy" in said)) return { answer: said, write: true };
@@ -113,6 +127,8 @@ export class TransactionSteps implements Steps {
     io: Io,
   ): Promise<boolean> {
     const { keys, id } = request;
+    const attempting = this.#attempting.get(id);
+    if (attempting !== undefined) attempting.ended = true;
     const { answer } = await this.#step(this.#others, "end", keys, io, ({ ledger, kept }) => {
       for (const { record } of kept) unseat(record, id);
       if (!used.includes("")) return { answer: ledger.release(keys, id, used.map(Number)), write: true };

@@ -39,6 +39,21 @@ describe("turns", () => {
     expect(turns.size).toBe(1);
   });
 
+  it("do not count as open those that the server has answered, and number them anew", () => {
+    const turns = new Turns();
+    const [a, b] = [request("a", "k"), request("b", "k")];
+    for (const one of [a, b]) turns.number(one);
+    expect(turns.oldestOpen(b)).toEqual([1]);
+    turns.answered(a);
+    turns.answered(a);
+    expect(turns.oldestOpen(b)).toEqual([3]);
+    expect([turns.number(a), turns.number(a)]).toEqual([3, 3]);
+    expect(turns.oldestOpen(b)).toEqual([3]);
+    expect(turns.end(a)).toBe(3);
+    expect(turns.oldestOpen(request("c", "k"))).toEqual([2]);
+    expect(turns.size).toBe(1);
+  });
+
   it("remember who has ended, also before it was ever seen (P8)", () => {
     const turns = new Turns();
     const early = request("early", "k");

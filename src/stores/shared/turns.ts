@@ -9,6 +9,8 @@ const ENDED_REMEMBERED = 2_048;
 interface Turn {
   readonly number: number;
   readonly keys: readonly string[];
+  /** The server may not have heard of it. */
+  isOpen: boolean;
 }
 
 export class Turns {
@@ -20,14 +22,14 @@ export class Turns {
   #endedBefore = new Set<string>();
   #next = 1;
 
-  /** The number of a request, which is open from now on; null when it has ended. */
+  /** The number for one attempt of a request, which is open from now on; null when it has ended. */
   number(request: Request): number | null {
     const known = this.#byId.get(request.id);
-    if (known !== undefined) return known.number;
+    if (known?.isOpen === true) return known.number;
     if (this.#ended.has(request.id) || this.#endedBefore.has(request.id)) return null;
     const number = this.#next;
     this.#next += 1;
-    this.#byId.set(request.id, { number, keys: request.keys });
+    this.#byId.set(request.id, { number, keys: request.keys, isOpen: true });
     for (const key of request.keys) {
       const open = this.#open.get(key);
       if (open === undefined) this.#open.set(key, [number]);
@@ -48,14 +50,29 @@ export class Turns {
     return number;
   }
 
+  /**
+   * The server has answered all that was sent under this number. The request lives on, with a new number when it
+   * asks again, and no longer keeps the server from forgetting requests that ended after it.
+   */
+  answered(request: Request): void {
+    const turn = this.#byId.get(request.id);
+    if (turn !== undefined) this.#forget(turn);
+  }
+
   /** Nobody will ask with this id again. */
   close(request: Request): void {
-    const turn = this.#byId.get(request.id);
-    if (turn === undefined) return;
+    this.answered(request);
     this.#byId.delete(request.id);
-    for (const key of turn.keys) {
-      const open = this.#open.get(key) as number[];
-      open.splice(open.indexOf(turn.number), 1);
+  }
+
+  #forget(turn: Turn): void {
+    const { number, keys } = turn;
+    turn.isOpen = false;
+    for (const key of keys) {
+      const open = this.#open.get(key);
+      const at = open?.indexOf(number) ?? -1;
+      if (open === undefined || at === -1) continue;
+      open.splice(at, 1);
       if (open.length === 0) this.#open.delete(key);
     }
   }

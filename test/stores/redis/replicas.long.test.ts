@@ -7,7 +7,7 @@ import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
 import { createLocks } from "../../../src/index.ts";
 import { redis, type RedisOptions } from "../../../src/stores/redis/index.ts";
-import { io, RedisWorld, until } from "./fixture.ts";
+import { io, RedisWorld, request, until } from "./fixture.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
 
 const FEW = "0 of the 1 replicas";
@@ -42,6 +42,23 @@ const ways: readonly Partial<RedisOptions>[] = [
   { driver: "redis", scripts: false },
   { driver: "ioredis", scripts: false },
 ];
+
+describe.each(ways)("with replicas: 1 and %o, a caller", (way) => {
+  it("that gives up while its attempt is under way leaves nothing behind (P8, P16)", async () => {
+    const store = await world.open({ url: world.url, replicas: 1, ...way });
+    // Both connections of their own are open from here on.
+    const first = request("given up");
+    await store.attempt(first, io);
+    await store.abandon(first, io);
+    for (let turn = 0; turn < 60; turn += 1) {
+      const one = request("given up");
+      const attempting = store.attempt(one, io);
+      if (turn % 3 > 0) await io.sleep((turn % 7) / 4);
+      await Promise.all([store.abandon(one, io), attempting]);
+      expect(await store.inspect("given up", io)).toBe(null);
+    }
+  });
+});
 
 describe.each(ways)("with replicas: 1 and %o", (way) => {
   const locksOf = (options = {}) => createLocks(redis({ url: world.url, replicas: 1, ...way }), options);

@@ -94,7 +94,10 @@ describe("an attempt that the network delivers late (P8)", () => {
     await own.abandon([younger], io);
     expect(await again(1)).toEqual(["ended"]);
     expect((await own.inspect("late", io))?.waiters).toHaveLength(1);
-    expect(await again(0)).toMatchObject({ 0: "busy" });
+    // A second delivery of what was answered before is told the same, and the waiter keeps its place.
+    expect(await again(0)).toEqual(["ended"]);
+    expect(await own.attempt({ ...older, seq: 3 }, io)).toHaveProperty("busy");
+    expect((await own.inspect("late", io))?.waiters).toHaveLength(1);
   });
 
   it("changes nothing when it was answered busy and wants no place in line", async () => {
@@ -195,6 +198,28 @@ describe("when memory is full", () => {
     } finally {
       await world.ask("CONFIG", "SET", "maxmemory", "0");
     }
+  });
+});
+
+describe("the record of a semaphore", () => {
+  it("does not grow with refused tries while permits are held and waited for (P16)", async () => {
+    const permit = (queue: boolean) => request("pool", { limit: 2, queue });
+    const held = [permit(true), permit(true)];
+    for (const one of held) expect(await store.attempt(one, io)).toHaveProperty("granted");
+    const waiter = permit(true);
+    expect(await store.attempt(waiter, io)).toHaveProperty("busy");
+    const refuse = async (times: number): Promise<number> => {
+      for (let n = 0; n < times; n += 1)
+        expect(await store.attempt(permit(false), io)).toHaveProperty("busy");
+      return Number(await world.ask("STRLEN", "t:{pool}"));
+    };
+    const before = await refuse(1);
+    expect(await refuse(200)).toBeLessThan(before + 20);
+    // Who holds and who waits is still known.
+    expect(await store.attempt({ ...waiter, seq: 2 }, io)).toHaveProperty("busy");
+    expect(await store.attempt({ ...(held[0] as typeof waiter), seq: 2 }, io)).toHaveProperty("granted");
+    await store.abandon(held[1] as typeof waiter, io);
+    expect(await store.attempt({ ...waiter, seq: 3 }, io)).toHaveProperty("granted");
   });
 });
 
