@@ -125,7 +125,8 @@ export class SimClient {
    */
   async sweep(client: string): Promise<void> {
     await this.#open();
-    await this.locks.using(scopeKey(client), { wait: Number.POSITIVE_INFINITY }, ignore);
+    const options = { ttl: this.#deps.settings.ttlMs, wait: Number.POSITIVE_INFINITY };
+    await this.locks.using(scopeKey(client), options, ignore);
   }
 
   /** What its leases say now. */
