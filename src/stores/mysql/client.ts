@@ -50,7 +50,6 @@ export class Mysql2Port implements MysqlPort {
   readonly #mysql2: Mysql2;
   readonly #login: Login;
   readonly #all = new Set<SqlConnection>();
-  #leaving = false;
 
   constructor(mysql2: Mysql2, login: Login) {
     this.#mysql2 = mysql2;
@@ -81,18 +80,14 @@ export class Mysql2Port implements MysqlPort {
     return new Promise((resolve, reject) => {
       const own = new OwnConnection(connection);
       this.#all.add(own);
-      if (this.#leaving) own.unref();
+      // Core keeps the process alive while a call is under way. A process with nothing else to do ends.
+      own.unref();
       own.onEnd((error) => {
         this.#all.delete(own);
         reject(error);
       });
       connection.on("connect", () => resolve(own));
     });
-  }
-
-  leave(): void {
-    this.#leaving = true;
-    for (const connection of this.#all) connection.unref();
   }
 
   close(): void {

@@ -96,10 +96,6 @@ export class Fleet {
     }
   }
 
-  leave(): void {
-    this.#port.leave();
-  }
-
   close(): void {
     this.#port.close();
   }

@@ -57,7 +57,6 @@ export class Letters {
   close(last: () => void): void {
     const bell = this.#bell;
     bell?.close();
-    this.#pool.leave();
     if (bell === null) last();
     else takeDown(this.#pool, this.#proc, NEVER).then(last, last);
   }

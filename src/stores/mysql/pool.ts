@@ -114,11 +114,6 @@ export class Pool {
     for (const connection of [...idle, ...this.#late.keys()]) connection.destroy();
   }
 
-  /** Does not keep the process alive from now on. */
-  leave(): void {
-    this.#fleet.leave();
-  }
-
   /** Nobody waits for anything any more. */
   close(): void {
     this.#closed = true;

@@ -37,8 +37,6 @@ export interface MysqlPort {
   readonly hosts: readonly Address[];
   /** A session with the settings of session-settings.ts: every statement is a transaction of its own. */
   connect(host: Address): Promise<SqlConnection>;
-  /** No connection keeps the process alive from now on, neither those there are nor new ones. */
-  leave(): void;
   /** Ends every connection, also those that are in use or being made. */
   close(): void;
 }

@@ -240,7 +240,6 @@ export class RowOpenStore implements OpenStore<null> {
     this.#closed = true;
     this.#bell.close();
     await this.#turns.close();
-    this.#port.leave();
     this.#link.close(
       (link) => takeDown(link, this.#proc, this.#alone),
       () => this.#port.close(),

@@ -58,7 +58,6 @@ function bent(port: MysqlPort): MysqlPort {
   return {
     hosts: port.hosts,
     connect: async (host) => bentConnection(await port.connect(host)),
-    leave: () => port.leave(),
     close: () => port.close(),
   };
 }
