@@ -1,5 +1,5 @@
-// The process of an outage run that locks under load. It is asked by messages, one at a time, and answers each. It runs
-// with --expose-gc, so that what it reports of its memory is what it holds.
+// The process of an outage run that locks under load. It is asked by messages, one at a time, and answers
+// each. It runs with --expose-gc, so that what it reports of its memory is what it holds.
 
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -79,7 +79,9 @@ async function idle(seconds: number): Promise<Partial<ClientFigures>> {
   return { heapMb: heapMb(), idleCpuPercent: (user + system) / 10 / (performance.now() - startedMs) };
 }
 
-/** The first grant of a key that was asked for during the outage, and what was written in the first second. */
+/**
+ * The first grant of a key that was asked for during the outage, and what was written in the first second.
+ */
 async function recover(): Promise<Partial<ClientFigures>> {
   const startedMs = performance.now();
   const before = counts.writes;
