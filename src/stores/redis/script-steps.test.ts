@@ -23,6 +23,7 @@ const request: Request = {
   ttlMs: 1_000,
   graceMs: 100,
   keepMs: 0,
+  fenceRoom: 0,
   label: "",
   actor: "",
   queue: true,
