@@ -49,12 +49,12 @@ describe.each(ways)("with replicas: 1 and %o, a caller", (way) => {
     // Both connections of their own are open from here on.
     const first = request("given up");
     await store.attempt(first, io);
-    await store.abandon(first, io);
+    await store.abandon([first], io);
     for (let turn = 0; turn < 60; turn += 1) {
       const one = request("given up");
       const attempting = store.attempt(one, io);
       if (turn % 3 > 0) await io.sleep((turn % 7) / 4);
-      await Promise.all([store.abandon(one, io), attempting]);
+      await Promise.all([store.abandon([one], io), attempting]);
       expect(await store.inspect("given up", io)).toBe(null);
     }
   });

@@ -218,7 +218,7 @@ describe("the record of a semaphore", () => {
     // Who holds and who waits is still known.
     expect(await store.attempt({ ...waiter, seq: 2 }, io)).toHaveProperty("busy");
     expect(await store.attempt({ ...(held[0] as typeof waiter), seq: 2 }, io)).toHaveProperty("granted");
-    await store.abandon(held[1] as typeof waiter, io);
+    await store.abandon([held[1] as typeof waiter], io);
     expect(await store.attempt({ ...waiter, seq: 3 }, io)).toHaveProperty("granted");
   });
 });
