@@ -22,6 +22,7 @@ const request: Request = {
   limit: 1,
   ttlMs: 1_000,
   graceMs: 100,
+  fenceRoom: 1_000,
   keepMs: 0,
   fenceRoom: 0,
   label: "",

@@ -165,7 +165,8 @@ describe("scripts that were flushed", () => {
     await world.ask("SCRIPT", "FLUSH");
     expect(await store.attempt(b, io)).toHaveProperty("busy");
     await world.ask("SCRIPT", "FLUSH");
-    expect(await store.renew([item(a, lastFences)], io)).toEqual([{ state: "renewed", validMs: a.ttlMs }]);
+    const renewed = { state: "renewed", validMs: a.ttlMs };
+    expect(await store.renew([item(a, lastFences)], io)).toMatchObject([renewed]);
     await world.ask("SCRIPT", "FLUSH");
     expect(await store.release(a, null, { lastFences }, io)).toBe("released");
     await until("the push", () => pushed.length > 0);
