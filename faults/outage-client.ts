@@ -17,7 +17,7 @@ const [url = "", ttl = ""] = process.argv.slice(2);
 const locks: Locks = createLocks(url, { ttl: ttl as "2s" });
 const counts = { underWay: 0, granted: 0, failed: 0, writes: 0 };
 
-const write = Socket.prototype.write as (...args: unknown[]) => boolean;
+const write = Reflect.get(Socket.prototype, "write") as (...args: unknown[]) => boolean;
 Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
   counts.writes += 1;
   return Reflect.apply(write, this, args);
