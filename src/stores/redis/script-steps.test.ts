@@ -24,7 +24,6 @@ const request: Request = {
   graceMs: 100,
   fenceRoom: 1_000,
   keepMs: 0,
-  fenceRoom: 0,
   label: "",
   actor: "",
   queue: true,

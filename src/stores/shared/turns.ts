@@ -38,7 +38,7 @@ export class Turns {
     return number;
   }
 
-  /** The request has ended, whether the server knows it already or not. Gives the number that it had, or a new one. */
+  /** The request has ended, whether the server knows it or not. Returns the number that it had, or a new one. */
   end(request: Request): number {
     const number = this.#byId.get(request.id)?.number ?? this.#next++;
     this.close(request);
@@ -51,8 +51,8 @@ export class Turns {
   }
 
   /**
-   * The server has answered under this number. The request lives on, with a new number when it asks again, and
-   * no longer keeps the server from forgetting requests that ended after it.
+   * The server has answered under this number. The request lives on, with a new number when it asks again.
+   * It no longer keeps the server from forgetting requests that ended after it.
    */
   answered(request: Request): void {
     const turn = this.#byId.get(request.id);
