@@ -51,8 +51,8 @@ export class Turns {
   }
 
   /**
-   * The server has answered under this number. The request lives on, with a new number when it asks again, and
-   * no longer keeps the server from forgetting requests that ended after it.
+   * The server has answered under this number. The request lives on, with a new number when it asks again,
+   * and no longer keeps the server from forgetting requests that ended after it.
    */
   answered(request: Request): void {
     const turn = this.#byId.get(request.id);
