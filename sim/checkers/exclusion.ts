@@ -1,4 +1,5 @@
-// P1: at no moment do incompatible holders believe at once; permits never add up to more than the limit.
+// P1: at no moment do incompatible holders believe at once; permits never add up to more than the largest
+// limit of those who hold.
 
 import { type Belief, beliefs } from "../beliefs.ts";
 import type { Checker, Violation } from "../history.ts";
@@ -33,11 +34,13 @@ function sweep(key: string, all: readonly Belief[]): Violation[] {
     }
     now.add(belief);
     const permits = [...now].reduce((sum, one) => sum + one.ask.permits, 0);
-    if (belief.ask.limit > 1 && permits > belief.ask.limit) {
+    // Who was granted first may come to believe last, so the limit of the last one says nothing by itself.
+    const limit = Math.max(...[...now].map((one) => one.ask.limit));
+    if (limit > 1 && permits > limit) {
       violations.push({
         promise: "P1",
         at,
-        what: `${key}: ${permits} permits of ${belief.ask.limit} are held at once`,
+        what: `${key}: ${permits} permits of ${limit} are held at once`,
       });
     }
   }

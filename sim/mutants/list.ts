@@ -294,4 +294,10 @@ export const mutants: readonly Mutant[] = [
     ],
     killers: ["deadlocks"],
   },
+  {
+    name: "a semaphore is granted beside a lock",
+    file: "stores/shared/rows.ts",
+    edits: [{ find: "if (waiter.limit > 1 !== record.limit > 1) return false;", put: "" }],
+    killers: ["exclusion"],
+  },
 ];

@@ -216,12 +216,18 @@ export class SimClient {
       ttl: settings.ttlMs,
       wait: random.pick([0, 100, 1_000, 5_000]),
       ...(settings.kinds === "readers" && random.chance(0.7) ? { mode: "shared" as const } : {}),
-      ...(settings.kinds === "semaphore" ? { limit: 3, permits: random.pick([1, 1, 2, 3]) } : {}),
+      ...(settings.kinds === "semaphore" ? this.#permits(random.pick([1, 1, 2, 3])) : {}),
       ...(random.chance(0.1) ? { renew: false } : {}),
       ...(random.chance(0.05) ? { maxHold: settings.ttlMs * 2 } : {}),
       ...(settings.siblings === true && settings.kinds !== "nested" ? { reentrant: true } : {}),
     };
     return { keys: several ? ["k0", "k1"] : [key], options, tries: random.chance(0.15) };
+  }
+
+  /** Most name one limit, some another, as in a rolling deployment, and some take the key as a lock. */
+  #permits(permits: number): Pick<AcquireOptions, "limit" | "permits"> {
+    if (this.#asks % 7 === 6) return {};
+    return { limit: this.#asks % 5 === 4 ? 5 : 3, permits };
   }
 
   /** Records the question, and returns its name. */

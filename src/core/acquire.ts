@@ -12,7 +12,7 @@ import { isUnsent, type LockError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import type { Holds } from "./holds.ts";
 import type { Shape } from "./options.ts";
-import { limitConflict, makeRequest, newRequest, type TurnWish, unconfirmedError } from "./request.ts";
+import { makeRequest, newRequest, type TurnWish, unconfirmedError } from "./request.ts";
 import type { Busy, Grant, OpenStore, Request } from "./store.ts";
 import type { Instant, System } from "./system.ts";
 
@@ -132,7 +132,6 @@ export class Turn {
       if (!this.#givenBack) this.lastError = null;
       this.#givenBack = false;
       if ("granted" in answer) return this.#take(answer.granted) ? null : 0;
-      if ("conflict" in answer) return this.#conflict(answer.conflict);
       if (this.lastBusy === null) this.#listener.busy();
       this.lastBusy = answer.busy;
       this.#isBusy = true;
@@ -161,12 +160,6 @@ export class Turn {
     this.#givenBack = true;
     this.#deps.holds.abandonment.add(this.#request);
     return this.#startOver() ?? FIRST_RETRY_MS;
-  }
-
-  #conflict(conflict: { readonly key: string; readonly limit: number }): null {
-    this.#settle();
-    this.#listener.failed(limitConflict(conflict, this.shape));
-    return null;
   }
 
   /** The id is dead (revoked, or forgotten by force): a fresh one goes to the end of the line. */

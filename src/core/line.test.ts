@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Lease } from "./api.ts";
 import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from "./errors.ts";
 import { refusal, within, world } from "./fixture.ts";
+import type { AcquireOptions } from "./options.ts";
 
 test("a thousand waiting tasks cost the store one waiter", async () => {
   const { system, locks, others } = world();
@@ -284,12 +285,40 @@ test("the last try happens at the deadline", async () => {
   expect(lease.held).toBe(true);
 });
 
-test("a semaphore whose limit disagrees with the stored one is refused naming both", async () => {
-  const { locks, others } = world();
-  await others().acquire("k", { limit: 3 });
-  const error = await refusal(locks().acquire("k", { limit: 5 }));
-  expect(error).toMatchObject({ code: "ERR_LOCK_ARGUMENT", key: "k" });
-  expect(error.message).toMatch(/limit 3.*limit 5/);
+test("callers may name different limits, and each waits for its own (P1)", async () => {
+  const { system, locks, others } = world();
+  const [mine, theirs] = [locks(), others()];
+  const first = await theirs.acquire("k", { limit: 2 });
+  const second = await theirs.acquire("k", { limit: 2 });
+  const third = await mine.acquire("k", { limit: 3 });
+  expect((await mine.inspect("k"))?.limit).toBe(3);
+  const narrow = mine.acquire("k", { limit: 2 });
+  await system.settle();
+  const lock = theirs.acquire("k");
+  await system.advance(100);
+  await first.release();
+  await system.advance(100);
+  expect((await mine.inspect("k"))?.waiters).toHaveLength(2);
+  await second.release();
+  await (await within(system, 2_000, narrow)).release();
+  await third.release();
+  expect((await within(system, 2_000, lock)).fence).toBeGreaterThan(third.fence);
+  expect(await mine.tryAcquire("k", { limit: 9 })).toBeNull();
+});
+
+test("an actor that holds a lock is refused a semaphore of that key, and vice versa (P15)", async () => {
+  const { locks } = world();
+  const mine = locks();
+  for (const [outer, inner] of [
+    [{}, { limit: 3 }],
+    [{ limit: 3 }, {}],
+    [{ limit: 3, permits: 2 }, { limit: 2 }],
+  ]) {
+    await mine.using("k", outer as AcquireOptions, async () => {
+      expect(await refusal(mine.acquire("k", inner))).toMatchObject({ code: "ERR_LOCK_DEADLOCK" });
+    });
+  }
+  await mine.using("k", { limit: 3, permits: 2 }, () => mine.using("k", { limit: 4, permits: 2 }, () => {}));
 });
 
 test("readers share, a waiting writer is not starved by new readers, and readers come after it", async () => {

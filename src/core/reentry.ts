@@ -16,10 +16,14 @@ export function ownSections(actor: Actor, owner: HeldLease["owner"]): HeldLease[
 }
 
 export function entry(own: readonly HeldLease[], keys: readonly string[], wish: Wish): Entry {
-  const held = own.filter(
-    (section) => section.wish.limit === wish.limit && section.keys.some((key) => keys.includes(key)),
-  );
+  const held = own.filter((section) => section.keys.some((key) => keys.includes(key)));
   if (held.length === 0) return null;
+  const other = held.find((section) => section.wish.limit > 1 !== wish.limit > 1);
+  if (other !== undefined) {
+    const [kind, asked] = wish.limit > 1 ? ["lock", "semaphore"] : ["semaphore", "lock"];
+    const why = `is already held by this very actor as a ${kind}, which excludes a ${asked}`;
+    return refusal(other, keys, wish, `${why}, so waiting for it would never end. Release it first`);
+  }
   return wish.limit > 1 ? semaphoreEntry(held, keys, wish) : lockEntry(held, keys, wish);
 }
 
@@ -64,8 +68,9 @@ function semaphoreEntry(held: readonly HeldLease[], keys: readonly string[], wis
     const own = held.filter((section) => section.keys.includes(key));
     const permits = own.reduce((sum, section) => sum + section.wish.permits, 0);
     if (permits + wish.permits <= wish.limit) continue;
-    const why = `has ${wish.limit} permits and this very actor holds ${permits} of them, so waiting for ${wish.permits} more would never end. Take all permits at once, or release some first`;
-    return refusal(own[0] as HeldLease, [key], wish, why);
+    const why = `has ${wish.limit} permits for this call and this very actor holds ${permits} of them`;
+    const more = `waiting for ${wish.permits} more would never end. Take all permits at once, or release some first`;
+    return refusal(own[0] as HeldLease, [key], wish, `${why}, so ${more}`);
   }
   return null;
 }

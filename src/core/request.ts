@@ -1,6 +1,6 @@
-// The request that a wish becomes, and what is said when its size does not fit the key's.
+// The request that a wish becomes.
 
-import { InvalidArgumentError, type LockError, StoreUnavailableError } from "./errors.ts";
+import { type LockError, StoreUnavailableError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import type { Shape } from "./options.ts";
 import type { Request } from "./store.ts";
@@ -22,16 +22,6 @@ export function makeRequest(wish: TurnWish, id: string, seq: number, queue: bool
   const { mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom } = wish.shape;
   const { keys, label, actor } = wish;
   return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, queue };
-}
-
-export function limitConflict(
-  conflict: { readonly key: string; readonly limit: number },
-  shape: Shape,
-): LockError {
-  return new InvalidArgumentError(
-    `${showKey(conflict.key)} is in use with limit ${conflict.limit}, this call says limit ${shape.limit}: all users of a key must agree`,
-    { key: conflict.key },
-  );
 }
 
 /** The store had it granted but could not make sure of it, which is as good as not granted (P8). */

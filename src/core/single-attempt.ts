@@ -7,7 +7,7 @@ import { isUnsent, type LockError, StoreUnavailableError } from "./errors.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "./key.ts";
 import type { Wish } from "./options.ts";
-import { limitConflict, makeRequest, type TurnWish, unconfirmedError } from "./request.ts";
+import { makeRequest, type TurnWish, unconfirmedError } from "./request.ts";
 import type { Busy, Request } from "./store.ts";
 
 /** A hold, or who has the key. */
@@ -61,7 +61,6 @@ export class SingleAttempt {
       );
       if (this.#stopped !== null) throw this.#stopped;
       if ("busy" in answer) return answer;
-      if ("conflict" in answer) throw limitConflict(answer.conflict, this.#wish.shape);
       if ("unconfirmed" in answer) throw unconfirmedError(request, answer.unconfirmed.why);
       const hold =
         "granted" in answer ? holds.begin(request, this.#wish.shape, answer.granted, sentAt) : null;

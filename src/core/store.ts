@@ -148,8 +148,6 @@ export interface Busy {
 export type AttemptAnswer<Cookie = unknown> =
   | { readonly granted: Grant<Cookie> }
   | { readonly busy: Busy }
-  /** The key is in use as a semaphore (or lock) of another size. */
-  | { readonly conflict: { readonly key: string; readonly limit: number } }
   /** It was granted, but what makes it safe did not come about (too few replicas acknowledged it): core gives it back and tries again. */
   | { readonly unconfirmed: { readonly why: string } }
   /** The id was released or abandoned before: nothing was changed. */

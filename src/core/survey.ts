@@ -169,7 +169,17 @@ function ownWaits(places: Places, watches: Watches): [Map<HeldLease, GraphWait[]
 function ownRecord(lease: HeldLease, key: string, id: string, waits: readonly GraphWait[]): GraphRecord {
   const fence = lease.fenceOf(key);
   const { label, mode, wish } = lease;
-  return { id: `${id}:${fence}`, key, label, fence, mode, permits: wish.permits, waits, said: 0 };
+  return {
+    id: `${id}:${fence}`,
+    key,
+    label,
+    fence,
+    mode,
+    permits: wish.permits,
+    limit: wish.limit,
+    waits,
+    said: 0,
+  };
 }
 
 /** What the stores say, from the keys that are wanted here as far as the notes lead. Rejects when a store cannot be asked. */
@@ -211,6 +221,9 @@ function draw(
     // A key that nobody waits for any more blocks nobody: the note of one that died is older than its place in line.
     if (info.waiters !== null && info.waiters.length === 0) continue;
     const id = places.idOf(place, info.key);
+    // `limit` is the largest that anybody names. Beside readers it is a waiter's; else a lock counts as a
+    // semaphore.
+    const limit = info.holders.some(({ mode }) => mode === "shared") ? 1 : info.limit;
     const holders = info.holders.map((holder): GraphRecord => {
       const { label, fence, mode, permits } = holder;
       const note = noteOf(holder);
@@ -218,7 +231,17 @@ function draw(
         const on = wait.seen === undefined ? here(places, place, wait) : elsewhere(places, wait, looked);
         return { mode: wait.mode, permits: wait.permits, limit: wait.limit, on };
       });
-      return { id: `${id}:${fence}`, key: info.key, label, fence, mode, permits, waits, said: note.said };
+      return {
+        id: `${id}:${fence}`,
+        key: info.key,
+        label,
+        fence,
+        mode,
+        permits,
+        limit,
+        waits,
+        said: note.said,
+      };
     });
     const writerWaits = info.waiters?.some((waiter) => waiter.mode === "exclusive") ?? false;
     keys.set(id, { holders, writerWaits });

@@ -26,7 +26,15 @@ function keysOf(
         writerWaits,
         holders: holdings.map((holding, i): GraphRecord => {
           fence += 1n;
-          return { id: `${key}${i}`, key, label: `${key}${i}`, fence, said: 0, ...holding };
+          return {
+            id: `${key}${i}`,
+            key,
+            label: `${key}${i}`,
+            fence,
+            said: 0,
+            limit: limits(key),
+            ...holding,
+          };
         }),
       },
     ]),
@@ -38,6 +46,11 @@ const holds = (...waits: GraphWait[]): Holding => ({ mode: "exclusive", permits:
 const labels = (records: readonly GraphRecord[]): string[] => records.map(({ label }) => label).sort();
 const knotsOf = (graph: WaitGraph): string[][] => graph.knots().map(({ records }) => labels(records));
 
+/** Keys "s" and "d" are semaphores. */
+function limits(key: string): number {
+  return key === "s" || key === "d" ? 4 : 1;
+}
+
 /** The definition, read as plainly as it can be. */
 function expectedKnots(keys: ReadonlyMap<string, GraphKey>): string[] {
   const stuck = new Set(
@@ -48,6 +61,7 @@ function expectedKnots(keys: ReadonlyMap<string, GraphKey>): string[] {
       const key = keys.get(id);
       const own = key?.holders.filter((one) => stuck.has(one)) ?? [];
       const permits = own.reduce((sum, one) => sum + one.permits, 0);
+      if (wait.limit > 1 !== limits(id) > 1) return own;
       if (wait.limit > 1) return permits > wait.limit - wait.permits ? own : [];
       return wait.mode === "exclusive" || key?.writerWaits
         ? own

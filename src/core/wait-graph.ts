@@ -32,6 +32,8 @@ export interface GraphRecord {
   readonly fence: bigint;
   readonly mode: Mode;
   readonly permits: number;
+  /** 1 for a lock. Locks and semaphores exclude each other, so the holders of a key are of one kind. */
+  readonly limit: number;
   readonly waits: readonly GraphWait[];
   /** The number that its note was last repeated with. */
   readonly said: number;
@@ -94,6 +96,7 @@ interface Pending {
 class KeyState {
   readonly holders: readonly GraphRecord[];
   readonly writerWaits: boolean;
+  readonly isLock: boolean;
   /** Of the stuck holders. */
   count = 0;
   writers = 0;
@@ -104,6 +107,7 @@ class KeyState {
   constructor(key: GraphKey) {
     this.holders = key.holders;
     this.writerWaits = key.writerWaits;
+    this.isLock = key.holders.every(({ limit }) => limit === 1);
   }
 
   add(record: GraphRecord, sign: 1 | -1): void {
@@ -113,7 +117,8 @@ class KeyState {
   }
 
   needOf(wait: GraphWait): Need {
-    if (wait.limit > 1) return "permits";
+    if (wait.limit > 1) return this.isLock ? "all" : "permits";
+    if (!this.isLock) return "all";
     return wait.mode === "exclusive" || this.writerWaits ? "all" : "writers";
   }
 

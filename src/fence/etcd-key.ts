@@ -4,6 +4,7 @@
 
 import { StoreUnavailableError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
+import { readFence } from "./fence.ts";
 import type { KeyClaim } from "./key.ts";
 
 /** As etcd's protocol names them. */
@@ -78,9 +79,10 @@ function fenceIn({ responses }: EtcdTxnAnswer, key: string): bigint | null {
   const kv = responses[0]?.response_range?.kvs[0];
   if (kv === undefined) return null;
   const text = Buffer.from(kv.value).toString();
-  if (/^\d{19}$/.test(text)) return BigInt(text);
-  throw new StoreUnavailableError(`what stands as the fence of ${showKey(key)} is none`, {
+  // Of another length it cannot be compared as bytes.
+  return readFence(
+    etcdKey.what(key),
     key,
-    retryable: false,
-  });
+    text.length === DIGITS ? text : `${text} of length ${text.length}`,
+  );
 }

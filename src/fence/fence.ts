@@ -2,7 +2,7 @@
 // permits, several are right at once, and the largest fence among them says nothing about the others.
 
 import type { MultiLease } from "../core/api.ts";
-import { InvalidArgumentError, StaleFenceError, UnsupportedError } from "../core/errors.ts";
+import { InvalidArgumentError, StaleFenceError, UnsafeStoreError, UnsupportedError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
 
 /** A lease of several keys needs the key whose fence is meant. */
@@ -47,6 +47,19 @@ export function staleError(
   return new StaleFenceError(
     `fence ${fence} came too late for ${what}, which has let through fence ${seen}: a later holder is at work. Stop, and touch nothing that the lock protects`,
     { key, fence, seen },
+  );
+}
+
+/** What is stored as a fence, or an error that says that it is none. */
+export function readFence(what: string, key: string | undefined, text: string): bigint {
+  if (/^\d{1,19}$/.test(text)) return BigInt(text);
+  throw new UnsafeStoreError(
+    `the fence of ${what} is damaged: ${JSON.stringify(text.slice(0, 40))} is no number`,
+    {
+      key,
+      setting: "fence",
+      fix: "write the largest fence that was used there; delete it only when no older holder can be at work",
+    },
   );
 }
 

@@ -8,7 +8,7 @@ import { redisKey, type RedisClient } from "./redis-key.ts";
 
 export interface GuardKeyOptions {
   /** For people and for leases of several keys: the key of the lock. Default the key that is guarded. */
-  readonly lock?: string;
+  readonly lock?: string | undefined;
 }
 
 export interface Claimed {
@@ -67,7 +67,9 @@ export const guardKey: GuardKey = Object.assign(claim, { set, fenceName });
 
 function fenceName(key: string): string {
   // In Redis, what stands between the first braces decides the slot; a key without them is hashed as a whole.
-  return /\{[^}]+\}/.test(key) ? `${key}:fence` : `{${key}}:fence`;
+  if (!/\{[^}]+\}/.test(key)) return `{${key}}:fence`;
+  // "{a}:fence" is the name for "a", so a key with braces at its end gets another ending.
+  return key.endsWith("}") ? `${key}:own-fence` : `${key}:fence`;
 }
 
 async function run(

@@ -3,14 +3,18 @@
 
 import { InvalidArgumentError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
+import { readFence } from "./fence.ts";
 import type { KeyClaim } from "./key.ts";
 
 /** node-redis (4 to 6) or ioredis (5 or 6), plain, sentinel or cluster, known by its shape. */
 export type RedisClient = object;
 
 // Fences are longer than what a Lua number keeps exact, so they are compared as text: longer is larger.
+// Returns nothing, the larger fence, or what stands there instead of a fence.
 const SCRIPT = `
-local fence, seen = ARGV[1], redis.call('GET', KEYS[2]) or '0'
+local fence, seen = ARGV[1], redis.pcall('GET', KEYS[2]) or '0'
+if type(seen) == 'table' then return seen.err end
+if not string.match(seen, '^%d+$') or #seen > 19 then return 'damaged ' .. seen end
 if #seen > #fence or (#seen == #fence and seen > fence) then return seen end
 redis.call('SET', KEYS[2], fence)
 if ARGV[2] then redis.call('SET', KEYS[1], ARGV[2]) end
@@ -22,7 +26,7 @@ export const redisKey: KeyClaim = {
   async claim(client, { key, fenceName, fence, value }) {
     const values = value === null ? [] : [value];
     const seen = String(await evaluate(client, [key, fenceName], [String(fence), ...values]));
-    return seen === "" ? null : BigInt(seen);
+    return seen === "" ? null : readFence(redisKey.what(key), key, seen);
   },
 };
 

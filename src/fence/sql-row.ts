@@ -2,7 +2,7 @@
 // comes between the check and the writes that follow it. The fence is a column of the row.
 
 import { InvalidArgumentError, MissingRowError } from "../core/errors.ts";
-import { type Fence, fenceOf, staleError } from "./fence.ts";
+import { type Fence, fenceOf, readFence, staleError } from "./fence.ts";
 
 export type Dialect = "postgres" | "mysql";
 
@@ -12,11 +12,11 @@ export interface GuardRowOptions {
   readonly id: unknown;
   readonly fence: Fence;
   /** Default "id". */
-  readonly idColumn?: string;
+  readonly idColumn?: string | undefined;
   /** Default "fence": a signed column of 64 bits; NULL counts as 0. */
-  readonly fenceColumn?: string;
+  readonly fenceColumn?: string | undefined;
   /** For leases of several keys: the key of the lock. */
-  readonly lock?: string;
+  readonly lock?: string | undefined;
 }
 
 export interface Statement {
@@ -47,7 +47,7 @@ async function claim(tx: Transaction, options: GuardRowOptions): Promise<void> {
       { key: options.lock },
     );
   }
-  const seen = BigInt(row["fence"] ?? 0);
+  const seen = readFence(`a row of ${nameOf(options)}`, options.lock, String(row["fence"] ?? 0));
   if (seen !== number) throw staleError(`a row of ${nameOf(options)}`, options.lock, number, seen);
 }
 

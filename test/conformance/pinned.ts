@@ -26,7 +26,7 @@ export interface PinnedStore {
 }
 
 /** How many cases there are, per level. */
-export const cases = { contract: 80, api: 42, process: 15 } as const;
+export const cases = { contract: 81, api: 42, process: 15 } as const;
 
 const EVERY_KIND = ["exclusive", "shared", "semaphore", "multi", "keep"] as const;
 const ONE_PROCESS = "scope is one process";
@@ -176,7 +176,8 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/limit": `${TWO_KINDS} semaphore`,
       "semaphores/expiry": `${TWO_KINDS} semaphore`,
       "semaphores/large-request": `${TWO_KINDS} semaphore`,
-      "semaphores/conflict": `${TWO_KINDS} semaphore`,
+      "semaphores/limits": `${TWO_KINDS} semaphore`,
+      "semaphores/lock": `${TWO_KINDS} semaphore`,
       "several/none": `${TWO_KINDS} multi`,
       "several/all": `${TWO_KINDS} multi`,
       "several/waits": `${TWO_KINDS} multi`,
@@ -200,7 +201,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "api/extend": SESSION,
       "api/max-hold": SESSION,
       "api/semaphore": `${TWO_KINDS} semaphore`,
-      "api/semaphore-conflict": `${TWO_KINDS} semaphore`,
+      "api/semaphore-limits": `${TWO_KINDS} semaphore`,
       "api/once": `${TWO_KINDS} keep`,
       "actors/permits": `${TWO_KINDS} semaphore`,
       "process/killed-several": `${TWO_KINDS} multi`,
@@ -280,9 +281,10 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/limit": `${TWO_KINDS} semaphore`,
       "semaphores/expiry": `${TWO_KINDS} semaphore`,
       "semaphores/large-request": `${TWO_KINDS} semaphore`,
-      "semaphores/conflict": `${TWO_KINDS} semaphore`,
+      "semaphores/limits": `${TWO_KINDS} semaphore`,
+      "semaphores/lock": `${TWO_KINDS} semaphore`,
       "api/semaphore": `${TWO_KINDS} semaphore`,
-      "api/semaphore-conflict": `${TWO_KINDS} semaphore`,
+      "api/semaphore-limits": `${TWO_KINDS} semaphore`,
       "actors/permits": `${TWO_KINDS} semaphore`,
       "deadlocks/permits": `${TWO_KINDS} semaphore`,
       "several/none": `${TWO_KINDS} multi`,
@@ -359,7 +361,8 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/limit": "kinds are exclusive, keep: not semaphore",
       "semaphores/expiry": "kinds are exclusive, keep: not semaphore",
       "semaphores/large-request": "kinds are exclusive, keep: not semaphore",
-      "semaphores/conflict": "kinds are exclusive, keep: not semaphore",
+      "semaphores/limits": "kinds are exclusive, keep: not semaphore",
+      "semaphores/lock": "kinds are exclusive, keep: not semaphore",
       "several/none": "kinds are exclusive, keep: not multi",
       "several/all": "kinds are exclusive, keep: not multi",
       "several/waits": "kinds are exclusive, keep: not multi",
@@ -371,7 +374,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "api/order": "order is none",
       "api/shared": "kinds are exclusive, keep: not shared",
       "api/semaphore": "kinds are exclusive, keep: not semaphore",
-      "api/semaphore-conflict": "kinds are exclusive, keep: not semaphore",
+      "api/semaphore-limits": "kinds are exclusive, keep: not semaphore",
       "actors/upgrade": "kinds are exclusive, keep: not shared",
       "actors/permits": "kinds are exclusive, keep: not semaphore",
       "deadlocks/shared": "kinds are exclusive, keep: not shared",

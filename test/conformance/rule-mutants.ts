@@ -155,8 +155,8 @@ export const ruleMutants: readonly Mutant[] = [
       blindAttempt(store, world, { waiter: (row, request) => row.permits > request.permits }),
   },
   {
-    mistake: "whoever comes sets the limit",
-    caughtBy: ["semaphores/conflict", "api/semaphore-conflict"],
+    mistake: "whoever comes decides whether the key is a lock or a semaphore",
+    caughtBy: ["semaphores/lock"],
     plant(store, world) {
       const attempt = store.attempt.bind(store);
       store.attempt = (request, io) => {

@@ -54,7 +54,7 @@ export class Attempts {
   async #once(claim: Claim, startedAt: Instant, io: Io): Promise<Answer | "displaced"> {
     if (claim.revision === null) {
       const seat = await this.#seat(claim, startedAt, io);
-      if ("ended" in seat || "conflict" in seat) return this.#over(claim, seat, io);
+      if ("ended" in seat) return this.#over(claim, seat, io);
       if ("refused" in seat) return this.#refused(claim, seat.refused, io);
       if (seat.placed.first) return this.#granted(claim, [], startedAt, io);
     }

@@ -1,6 +1,7 @@
-// The rules, as transactions. Whoever wants a lock creates a name under it; the revision at which it was created is its place in
-// line and, once it is its turn, its fence. A name blocks those behind it: a writer everybody, a reader writers only; of a
-// semaphore, one fits while the permits of all before it and its own do not exceed the limit. Nobody overtakes.
+// The rules, as transactions. Whoever wants a lock creates a name under it; the revision at which it was
+// created is its place in line and, once it is its turn, its fence. A name blocks those behind it: a writer
+// everybody, a reader writers only; of a semaphore, one fits while the permits of all before it and its own
+// do not exceed the limit that it names itself. Locks and semaphores block each other. Nobody overtakes.
 
 import type { Request } from "../../core/store.ts";
 import {
@@ -47,14 +48,6 @@ export function nothingNewer({ key, end }: Span, revision: number): LooseCompare
   return { key, end, target: CREATION, result: LESS, createRevision: revision + 1 };
 }
 
-/** Nobody uses these locks with another limit. */
-export function sameLimit(names: Names, { keys, limit }: Request): LooseCompare[] {
-  return keys.flatMap((key) => {
-    const [lock, own] = [names.lock(key), names.size(key, limit)];
-    return [empty({ key: lock.key, end: own.key }), empty({ key: own.end, end: lock.end })];
-  });
-}
-
 /** Nobody is in the way of one who comes now: not for semaphores, whose permits no comparison can add up. */
 export function free(names: Names, { keys, mode }: Request): LooseCompare[] {
   return keys.flatMap((key) => {
@@ -79,32 +72,41 @@ function first({ key, end }: Span): NonNullable<LooseOp["range"]> {
   return { key, end, limit: 1, order: ASCENDING, by: BY_CREATION };
 }
 
-/** Where one stands in each of its lines. Four answers per key. */
+/** Where one stands in each of its lines. Five answers per key. */
 export function standing(names: Names, request: Request, revision: number): LooseOp[] {
   const own = ownNames(names, request);
-  const all = isSemaphore(request);
-  return request.keys.flatMap((key, at) => {
-    const before = blockers(names, request, key);
-    const kept =
-      request.mode === "shared" && !all
-        ? names.keptLine(key, 1, "exclusive")
-        : names.allKept(key, request.limit);
-    const limit = all ? 0 : 1;
-    const older = { maxCreateRevision: revision - 1, order: DESCENDING, by: BY_CREATION, limit };
-    return [
-      { range: { key: own[at] } },
-      { range: { key: before.key, end: before.end, ...older } },
-      // One of them may be one's own.
-      { range: { key: kept.key, end: kept.end, limit: all ? 0 : 2 } },
-      { range: first(names.lock(key)) },
-    ];
-  });
+  return request.keys.flatMap((key, at) => [
+    { range: { key: own[at] } },
+    ...(isSemaphore(request)
+      ? beforePermits(names, key, revision)
+      : beforeLock(names, request, key, revision)),
+    { range: first(names.lock(key)) },
+  ]);
 }
 
-/** Those who would block a name that is younger than theirs. */
-function blockers(names: Names, request: Request, key: string): Span {
-  if (isSemaphore(request) || request.mode === "shared") return names.line(key, request.limit, "exclusive");
-  return names.lock(key);
+/** Who may be before a lock: in its own line, what is kept, and at a semaphore of that key. */
+function beforeLock(names: Names, { mode }: Request, key: string, revision: number): LooseOp[] {
+  const line = mode === "shared" ? names.line(key, 1, "exclusive") : names.lock(key);
+  const kept = mode === "shared" ? names.keptLine(key, 1, "exclusive") : names.allKept(key, 1);
+  return [
+    { range: { ...line, ...older(revision), limit: 1 } },
+    // One of them may be one's own.
+    { range: { ...kept, limit: 2 } },
+    { range: names.semaphores(key) },
+  ];
+}
+
+/** The same of permits: all of the semaphore, as permits are added up; and the last lock before it. */
+function beforePermits(names: Names, key: string, revision: number): LooseOp[] {
+  return [
+    { range: { ...names.size(key, 1), ...older(revision), limit: 1 } },
+    { range: { ...names.allKept(key, 1), limit: 1 } },
+    { range: names.semaphores(key) },
+  ];
+}
+
+function older(revision: number): Pick<NonNullable<LooseOp["range"]>, "maxCreateRevision" | "order" | "by"> {
+  return { maxCreateRevision: revision - 1, order: DESCENDING, by: BY_CREATION };
 }
 
 export interface Standing {
@@ -116,30 +118,52 @@ export interface Standing {
   readonly head: Row | null;
 }
 
-export function readStanding(names: Names, request: Request, answers: readonly OpAnswer[]): Standing[] {
+export function readStanding(
+  names: Names,
+  request: Request,
+  revision: number,
+  answers: readonly OpAnswer[],
+): Standing[] {
   return request.keys.map((key, at) => {
-    const [own, before, kept, head] = [0, 1, 2, 3].map((i) => rowsOf(answers[4 * at + i], names));
-    const ahead = before ?? [];
-    const known = new Set([request.id, ...ahead.map((row) => row.id)]);
-    const late = (kept ?? []).filter((row) => !known.has(row.id));
+    const [own = [], line = [], kept = [], permits = [], head = []] = [0, 1, 2, 3, 4].map((i) =>
+      rowsOf(answers[5 * at + i], names),
+    );
+    const known = new Set([request.id, ...line.map((row) => row.id)]);
+    const late = kept.filter((row) => !known.has(row.id));
+    const semaphore = permits
+      .filter((row) => row.id !== request.id && (row.kept || row.revision < revision))
+      .sort((a, b) => b.revision - a.revision);
+    const locks = [...line, ...late];
+    const isFree = isSemaphore(request) ? locks.length === 0 && hasRoom(semaphore, request) : undefined;
     return {
       key,
-      own: own?.[0] ?? null,
-      before: inTheWay(request, [...ahead, ...late]),
-      head: head?.[0] ?? null,
+      own: own[0] ?? null,
+      before: isFree === true ? [] : [...locks, ...semaphore],
+      head: head[0] ?? null,
     };
   });
 }
 
-/** Of a semaphore nobody is in the way while there is room. */
-function inTheWay(request: Request, rows: readonly Row[]): readonly Row[] {
-  if (!isSemaphore(request)) return rows;
-  return permitsOf(rows) + request.permits <= request.limit ? [] : rows;
+/**
+ * Whether there are permits for a request behind these rows. Where limits differ, all of the rows have to
+ * be within their own limits too: nobody gets permits that one before it waits for.
+ */
+export function hasRoom(
+  rows: readonly Row[],
+  { permits, limit }: Pick<Request, "permits" | "limit">,
+): boolean {
+  const byId = new Map(rows.toSorted(inOrder).map((row) => [row.id, row]));
+  let taken = 0;
+  for (const row of byId.values()) {
+    taken += row.words.permits;
+    if (taken > row.limit && !row.kept) return false;
+  }
+  return taken + permits <= limit;
 }
 
-export function permitsOf(rows: readonly Row[]): number {
-  const byId = new Map(rows.map((row) => [row.id, row.words.permits]));
-  return [...byId.values()].reduce((sum, permits) => sum + permits, 0);
+/** What is kept comes first: its holder was before all who wait. */
+function inOrder(a: Row, b: Row): number {
+  return Number(b.kept) - Number(a.kept) || a.revision - b.revision;
 }
 
 export function rowsOf(answer: OpAnswer | undefined, names: Names): Row[] {

@@ -67,6 +67,11 @@ export class Names {
     return under(`${this.lock(key).key}${limit}/`);
   }
 
+  /** Whoever uses it as a semaphore, with any limit. Of all limits 1 comes first. */
+  semaphores(key: string): Span {
+    return { key: this.size(key, 1).end, end: this.lock(key).end };
+  }
+
   /** Those of one mode, who hold or wait. */
   line(key: string, limit: number, mode: Mode): Span {
     return under(`${this.size(key, limit).key}${mode === "shared" ? "r" : "w"}/`);

@@ -13,16 +13,14 @@ import {
   isSemaphore,
   nothingNewer,
   ownNames,
-  permitsOf,
+  hasRoom,
   readStanding,
   reasons,
   rowsOf,
-  sameLimit,
   type Standing,
   standing,
 } from "./line.ts";
 import type { LooseCompare, TxnAnswer } from "./messages.ts";
-import type { Names } from "./names.ts";
 import type { Patience } from "./port.ts";
 import { newWords, readRow, type Row } from "./record.ts";
 import { PLACE_SECONDS } from "./guarantees.ts";
@@ -42,7 +40,6 @@ export type Seat =
         readonly certain: boolean;
       };
     }
-  | { readonly conflict: { readonly key: string; readonly limit: number } }
   | { readonly ended: true };
 
 export class Seats {
@@ -82,9 +79,7 @@ export class Seats {
     const { request } = claim;
     const seen = await this.#members(request, io);
     const others = seen.rows.filter((row) => row.id !== request.id);
-    const strange = others.find((row) => row.limit !== request.limit);
-    if (strange !== undefined) return conflict(strange, names);
-    const fits = seen.byKey.every((rows) => permitsOf(rows) + request.permits <= request.limit);
+    const fits = seen.byKey.every((rows) => rows.every(isSemaphore) && hasRoom(rows, request));
     if (!fits && seen.rows.length === others.length) {
       return { refused: { holders: this.#shown(others), revision: seen.revision, certain: true } };
     }
@@ -94,16 +89,17 @@ export class Seats {
 
   /** A place at the end of the line, on a short lease: one that dies while it waits holds nobody up for long. */
   async enqueue(claim: Claim, io: Patience): Promise<Seat> {
-    const { names, leases } = this.#deps;
-    const lease = await leases.get(PLACE_SECONDS, io);
-    return this.#create(claim, lease, sameLimit(names, claim.request), false, io);
+    const lease = await this.#deps.leases.get(PLACE_SECONDS, io);
+    return this.#create(claim, lease, [], false, io);
   }
 
   async look(claim: Claim, io: Patience): Promise<{ readonly lines: Standing[]; readonly revision: number }> {
     const { port, names } = this.#deps;
     const { request } = claim;
-    const answer = await port.txn({ success: standing(names, request, claim.revision ?? 0) }, io);
-    return { lines: readStanding(names, request, answer.answers), revision: answer.header?.revision ?? 0 };
+    const since = claim.revision ?? 0;
+    const answer = await port.txn({ success: standing(names, request, since) }, io);
+    const lines = readStanding(names, request, since, answer.answers);
+    return { lines, revision: answer.header?.revision ?? 0 };
   }
 
   async #create(
@@ -159,8 +155,6 @@ export class Seats {
       return { placed: { revision: own.revision, first: false } };
     }
     const heads = request.keys.flatMap((_key, at) => rowsOf(answers[2 * at + 1], names));
-    const strange = heads.find((row) => row.limit !== request.limit);
-    if (strange !== undefined) return conflict(strange, names);
     return { refused: { holders: this.#shown(heads), revision, certain: !isSemaphore(request) } };
   }
 
@@ -181,8 +175,4 @@ export class Seats {
     const nowMs = this.#deps.system.wallMs();
     return rows.filter((row) => row.words.keys === undefined).map((row) => holderInfo(row, nowMs, null));
   }
-}
-
-function conflict(row: Row, names: Names): Seat {
-  return { conflict: { key: names.place(row.name)?.key ?? "", limit: row.limit } };
 }

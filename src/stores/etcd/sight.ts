@@ -5,7 +5,7 @@ import { UnsafeStoreError } from "../../core/errors.ts";
 import type { HolderInfo, LockInfo, WaiterInfo } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import type { Deps, Order } from "./deps.ts";
-import { permitsOf } from "./line.ts";
+import { hasRoom, isSemaphore } from "./line.ts";
 import type { KeyValue, LeaseLife } from "./messages.ts";
 import type { Names } from "./names.ts";
 import type { EtcdPort, Patience } from "./port.ts";
@@ -123,7 +123,8 @@ export class Sight {
     const shown = [...holders, ...kept].map((row) => holderInfo(row, nowMs, lives.get(row.lease) ?? null));
     // Where places are not kept nobody can know who waits.
     const line = this.#order === "fifo" ? waiters.map((row) => waiterInfo(row, nowMs)) : null;
-    return { key, limit: any.limit, holders: shown, waiters: line };
+    const limit = Math.max(...[...holders, ...kept, ...waiters].map((row) => row.limit));
+    return { key, limit, holders: shown, waiters: line };
   }
 }
 
@@ -140,7 +141,8 @@ function orNull<T>(read: () => T): T | null {
 /** Whether nobody in this line is in the way of a row. */
 function isTurn(row: Row, line: readonly Row[]): boolean {
   const before = line.filter((one) => one.id !== row.id && (one.kept || one.revision < row.revision));
-  if (row.limit > 1) return permitsOf(before) + row.words.permits <= row.limit;
+  if (before.some((one) => isSemaphore(one) !== isSemaphore(row))) return false;
+  if (isSemaphore(row)) return hasRoom(before, { permits: row.words.permits, limit: row.limit });
   return before.every((one) => row.mode === "shared" && one.mode === "shared");
 }
 

@@ -92,12 +92,14 @@ export class Waiting {
     const { request } = claim;
     claim.watchNothing();
     const left = new Map(before.map((row) => [row.name, row]));
-    const span = names.size(key, request.limit);
+    const span = names.lock(key);
+    // Where limits differ, or a lock is in the way, it is not only the sum of permits that counts.
+    const sums = before.every((row) => row.limit === request.limit);
     const stop = watches.add({ span, since: revision + 1, deletesOnly: true }, (news) => {
       if ("deleted" in news) left.delete(news.deleted);
       const ids = new Map([...left.values()].map((row) => [row.id, row.words.permits]));
       const taken = [...ids.values()].reduce((sum, permits) => sum + permits, 0);
-      if (!("cutOff" in news) && taken + request.permits > request.limit) return;
+      if (sums && !("cutOff" in news) && taken + request.permits > request.limit) return;
       claim.watchNothing();
       claim.wake?.();
     });

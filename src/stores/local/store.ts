@@ -96,7 +96,7 @@ export class LocalOpenStore implements OpenStore<null> {
         },
       );
       if ("granted" in answer) this.#hold(request);
-      if (!("busy" in answer) && !("conflict" in answer)) return answer;
+      if (!("busy" in answer)) return answer;
       // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may
       // be waiting in the event loop, so that goes first.
       if (!hasAsked && ahead.length > 0) {

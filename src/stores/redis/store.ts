@@ -94,8 +94,7 @@ export class RedisOpenStore implements OpenStore<null> {
     const answer = await this.#steps.attempt(request, turn, () => this.#turns.oldestOpen(request), io);
     // Core has given it up meanwhile, and will not end it again.
     if (!this.#turns.isOpen(request)) this.#steps.forget?.(request);
-    if ("conflict" in answer) this.#turns.close(request);
-    else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
+    if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
     else if (!("unconfirmed" in answer)) this.#turns.answered(request);
     return answer;
   }

@@ -32,13 +32,6 @@ export function readAttempt(reply: Reply, request: Request): AttemptAnswer<null>
           againMs: heartbeatFor(CLAIM_MS, request.ttlMs),
         },
       };
-    case "conflict":
-      return {
-        conflict: {
-          key: request.keys[Number(words[0]) - 1] as string,
-          limit: Number(words[1]),
-        },
-      };
     case "ended":
       return { ended: true };
     default:

@@ -90,9 +90,8 @@ export class LeaseTable implements OpenStore<null> {
     return this.#do("try for the lock", request.keys, async () => {
       const answer =
         (await this.#shortcut.grab(request, turn, io)) ?? (await this.#attempt(request, turn, io));
-      if ("conflict" in answer) this.#turns.close(request);
       // The statement of an attempt without a place in line is over with its answer, so nobody but us has to remember it.
-      else if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
+      if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
       this.#cleaner.now(io);
       return answer;
     });

@@ -98,7 +98,7 @@ test("an attempt without a place in line has no effect when it arrives a second 
   expect(server.inspect(client, "k").answer).toBeNull();
 });
 
-test("a dead waiter of another limit does not make a conflict", () => {
+test("a dead waiter of another limit is in nobody's way", () => {
   let alive = true;
   const server = new MemoryServer({
     monoMs: () => 0,

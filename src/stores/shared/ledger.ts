@@ -42,7 +42,6 @@ export interface Wake {
 export type LedgerAnswer =
   | { readonly granted: LedgerGrant }
   | { readonly busy: true }
-  | { readonly conflict: { readonly key: string; readonly limit: number } }
   | { readonly ended: true };
 
 /** A waiter whose last heartbeat is older than half its claim window could not use the rest of it: it is passed over. */
@@ -67,11 +66,6 @@ export class Ledger {
       // Part of it was taken away by force: the rest is of no use to anybody.
       this.abandon(request.keys, request.id);
       return { ended: true };
-    }
-    for (const record of records) {
-      if (record.limit !== request.limit && this.#inUse(record, request.id)) {
-        return { conflict: { key: record.key, limit: record.limit } };
-      }
     }
     for (const record of records) this.#seat(record, request);
     for (const record of records) this.#settle(record);
@@ -179,12 +173,6 @@ export class Ledger {
     record.line = record.line.filter((row) => row.proc === this.#moment.self || this.#moment.alive(row.proc));
   }
 
-  /** Whether anybody else alive holds or waits. */
-  #inUse(record: KeyRecord, id: string): boolean {
-    this.sweepLine(record);
-    return record.holders.length > 0 || record.line.some((row) => row.id !== id);
-  }
-
   #records(keys: readonly string[]): KeyRecord[] {
     return keys.map((key) => {
       const record = this.#moment.record(key);
@@ -219,7 +207,6 @@ export class Ledger {
       place.label = request.label;
       return;
     }
-    record.limit = request.limit;
     record.line.push(newWaiter(request, self, nowMs));
   }
 
@@ -267,7 +254,7 @@ export class Ledger {
       const fence = Math.max(record.last + 1, Math.floor(wallUs));
       unseat(record, waiter.id);
       record.last = fence + room;
-      record.limit = waiter.limit;
+      record.limit = record.holders.length === 0 ? waiter.limit : Math.max(record.limit, waiter.limit);
       record.holders.push(newHolder(waiter, { fence, room, nowMs, claimMs }));
       return fence;
     });

@@ -81,7 +81,7 @@ export function lockInfo(record: KeyRecord, nowMs: number): LockInfo | null {
   if (isIdle(record)) return null;
   return {
     key: record.key,
-    limit: record.limit,
+    limit: largestLimit(record),
     holders: record.holders.map((row) => holderInfo(row, nowMs)),
     waiters: record.line.map((row) => ({
       label: row.label,
@@ -90,4 +90,9 @@ export function lockInfo(record: KeyRecord, nowMs: number): LockInfo | null {
       waitedMs: Math.max(0, nowMs - row.since),
     })),
   };
+}
+
+/** The largest limit that anybody names. */
+function largestLimit({ limit, holders, line }: KeyRecord): number {
+  return line.reduce((most, row) => Math.max(most, row.limit), holders.length === 0 ? 1 : limit);
 }

@@ -63,12 +63,17 @@ export function unseat(record: KeyRecord, id: string): void {
   if (at !== -1) record.line.splice(at, 1);
 }
 
-/** Whether the waiter may hold beside those who hold now. */
+/**
+ * Whether the waiter may hold beside those who hold now. A lock and a semaphore exclude each other, so all
+ * holders are of one kind. Of a semaphore the limit that the waiter itself names counts: callers may name
+ * different ones.
+ */
 export function fits(
   record: KeyRecord,
   waiter: { readonly mode: Mode; readonly permits: number; readonly limit: number },
 ): boolean {
   if (record.holders.length === 0) return true;
+  if (waiter.limit > 1 !== record.limit > 1) return false;
   if (waiter.limit > 1) return sum(record.holders) + waiter.permits <= waiter.limit;
   return waiter.mode === "shared" && record.holders.every((row) => row.mode === "shared");
 }

@@ -17,7 +17,7 @@ import { type Desk, orElse, quietly } from "./desk.ts";
 import { tooManyKeysError } from "./errors.ts";
 import { POLL_MS } from "./guarantees.ts";
 import type { Kept } from "./kept.ts";
-import { before, fits, type Line, otherLimit, toWatch } from "./line.ts";
+import { before, fits, type Line, toWatch } from "./line.ts";
 import type { Looks } from "./looks.ts";
 import { Misled, misled } from "./misled.ts";
 import type { Entry } from "./names.ts";
@@ -119,10 +119,6 @@ export class Attempts {
     const there = await asked;
     const { lines } = await this.#kept.swept(link, request.keys, lists);
     const own: Entry = { ...request, keys: request.keys.length, name: "", session: "", seq: 0, kept: false };
-    for (const [at, { entries }] of lines.entries()) {
-      const limit = otherLimit(entries, own);
-      if (limit !== null) return { conflict: { key: request.keys[at] as string, limit } };
-    }
     const blocked = lines.findIndex(({ entries }) => !fits(entries, own));
     if (blocked === -1) return null;
     const [key, line] = [request.keys[blocked] as string, lines[blocked] as Line];
@@ -213,7 +209,7 @@ export class Attempts {
       const places = claim.places.map((place, at) => ({ place, ahead: ahead[at] as readonly Entry[] }));
       const blocked = places.filter(({ place, ahead: some }) => !fits(some, place.entry));
       if (blocked.length === 0) return this.#grant(link, claim, request);
-      const refused = await this.#refused(link, claim, request, blocked);
+      const refused = await this.#refused(link, claim, request);
       if (refused !== null) return refused;
       const first = (blocked[0] as (typeof blocked)[number]).place.key;
       const line = lines[request.keys.indexOf(first)] as Line;
@@ -226,20 +222,8 @@ export class Attempts {
     }
   }
 
-  /** Who may not wait, or says another limit than the first in line, leaves at once. */
-  async #refused(
-    link: Link,
-    claim: Claim,
-    request: Request,
-    blocked: readonly { readonly place: Place; readonly ahead: readonly Entry[] }[],
-  ): Promise<Answer | null> {
-    for (const { place, ahead } of blocked) {
-      const limit = otherLimit(ahead, place.entry);
-      if (limit === null) continue;
-      this.#desk.end(request.id);
-      await this.#desk.leave(link, claim);
-      return { conflict: { key: place.key, limit } };
-    }
+  /** Who may not wait leaves at once. */
+  async #refused(link: Link, claim: Claim, request: Request): Promise<Answer | null> {
     if (request.queue) return null;
     this.#desk.end(request.id);
     await this.#desk.leave(link, claim);

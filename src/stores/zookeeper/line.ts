@@ -4,7 +4,9 @@
 // 1. What is kept for somebody who is gone stands before everybody.
 // 2. A place is granted when it fits beside *all* that stand before it, whether they hold already or not: no reader
 //    overtakes a writer that waits, no small request a large one.
-// 3. The first in line decides on the limit. A place with another limit further on is about to leave: it is waited for.
+// 3. A lock (limit 1) and a semaphore exclude each other. Of a semaphore the limit that a place itself
+//    names counts. Where limits differ, a place also waits until all before it fit: nobody gets permits
+//    that one before it waits for.
 // 4. A place that is not granted watches the nearest places before it that are enough: as long as they stand it cannot be
 //    its turn, whatever happens to the others.
 
@@ -35,21 +37,20 @@ export function before(line: Line, name: string): readonly Entry[] | null {
 }
 
 export function fits(ahead: readonly Entry[], own: Entry): boolean {
-  if (ahead.some((entry) => entry.limit !== own.limit)) return false;
-  if (own.limit > 1) return permitsOf(ahead) + own.permits <= own.limit;
+  if (ahead.some((entry) => isSemaphore(entry) !== isSemaphore(own))) return false;
+  if (isSemaphore(own)) return haveRoom([...ahead, own]);
   return ahead.length === 0 || (own.mode === "shared" && ahead.every((entry) => entry.mode === "shared"));
-}
-
-/** The limit of the first, where it is another than ours. */
-export function otherLimit(ahead: readonly Entry[], own: Pick<Entry, "limit">): number | null {
-  const limit = ahead[0]?.limit ?? own.limit;
-  return limit === own.limit ? null : limit;
 }
 
 /** Which of those before it have to be watched. */
 export function toWatch(ahead: readonly Entry[], own: Entry): Entry[] {
-  const odd = ahead.findLast((entry) => entry.limit !== own.limit);
+  const odd = ahead.findLast((entry) => isSemaphore(entry) !== isSemaphore(own));
   if (odd !== undefined) return [odd];
+  const unfit = ahead.findIndex((entry, at) => entry.limit !== own.limit && !fits(ahead.slice(0, at), entry));
+  if (unfit !== -1) {
+    const waiter = ahead[unfit] as Entry;
+    return [waiter, ...toWatch(ahead.slice(0, unfit), waiter)];
+  }
   if (own.limit === 1) {
     const last = ahead.findLast((entry) => own.mode === "exclusive" || entry.mode === "exclusive");
     return last === undefined ? [] : [last];
@@ -65,6 +66,19 @@ export function toWatch(ahead: readonly Entry[], own: Entry): Entry[] {
 /** Those who hold as far as this line goes: one that wants several keys may still wait for another of them. */
 export function fitting(line: Line): Entry[] {
   return line.entries.filter((entry, at) => entry.kept || fits(line.entries.slice(0, at), entry));
+}
+
+function isSemaphore({ limit }: Pick<Entry, "limit">): boolean {
+  return limit > 1;
+}
+
+/** Whether each of them, in this order, stays within the limit that it names. */
+function haveRoom(entries: readonly Entry[]): boolean {
+  let permits = 0;
+  return entries.every((entry) => {
+    permits += entry.permits;
+    return permits <= entry.limit;
+  });
 }
 
 function permitsOf(entries: readonly Entry[]): number {

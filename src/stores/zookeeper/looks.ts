@@ -186,7 +186,7 @@ export class Looks {
     const wallMs = this.#desk.system.wallMs();
     return {
       key,
-      limit: line.entries[0]?.limit ?? 1,
+      limit: line.entries.reduce((most, { limit }) => Math.max(most, limit), 1),
       holders: holders.map((row) => this.info(row)),
       waiters: waiters.map((row) => waiterInfo(row, wallMs)),
     };

@@ -64,18 +64,23 @@ export const kindCases: readonly ApiCase[] = [
     },
   },
   {
-    id: "api/semaphore-conflict",
-    sentence: "a limit that others do not use is refused as a wrong argument that names theirs",
-    promises: ["P17"],
+    id: "api/semaphore-limits",
+    sentence: "a limit can change while the semaphore is in use, and a call waits for its own",
+    promises: ["P1", "P11"],
     level: "api",
     needs: [kind("semaphore")],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      await one.acquire(key, { limit: 3 });
-      const error = await fails("ERR_LOCK_ARGUMENT", two.acquire(key, { limit: 2 }));
-      assert.match(error.message, /3/);
-      must(await two.tryAcquire(key, { limit: 3 }), "a permit");
+      const [first, second] = [await one.acquire(key, { limit: 2 }), await one.acquire(key, { limit: 2 })];
+      assert.equal(await two.tryAcquire(key, { limit: 2 }), null);
+      const third = await two.acquire(key, { limit: 3, wait: LONG_WAIT_MS });
+      const waiting = later(two.acquire(key, { limit: 2, wait: LONG_WAIT_MS }));
+      await first.release();
+      assert.equal(await two.tryAcquire(key), null);
+      await second.release();
+      await waiting;
+      await third.release();
     },
   },
   {

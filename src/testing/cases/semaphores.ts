@@ -70,25 +70,64 @@ export const semaphoreCases: readonly ContractCase[] = [
     },
   },
   {
-    id: "semaphores/conflict",
-    sentence: "a key in use with another limit is a conflict that names the limit in use",
-    promises: ["P1", "P17"],
+    id: "semaphores/limits",
+    sentence: "callers may name different limits, and each is granted within its own",
+    promises: ["P1"],
+    level: "contract",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const stores = [await ctx.open(), await ctx.open()] as const;
+      const key = ctx.key();
+      const party = (limit: number, permits = 1): ReturnType<typeof ctx.party> =>
+        ctx.party(stores[limit % 2] ?? stores[0], key, {
+          label: `limit ${limit}`,
+          limit,
+          permits,
+          queue: false,
+        });
+      const [three, five, six] = [party(3), party(5, 4), party(6)];
+      await three.take();
+      await party(5, 5).refused();
+      await five.take();
+      assert.equal((await ctx.inspect(stores[0], key))?.limit, 5);
+      await party(3).refused();
+      await six.take();
+      await party(6).refused();
+      await six.release();
+      await five.release();
+      const two = party(2);
+      await two.take();
+      await party(2).refused();
+      await two.release();
+      await three.release();
+      assert.equal(await ctx.inspect(stores[0], key), null);
+    },
+  },
+  {
+    id: "semaphores/lock",
+    sentence: "a lock and a semaphore on one key exclude each other",
+    promises: ["P1", "P11"],
     level: "contract",
     needs: [kind("semaphore")],
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", limit: 3 });
-      await a.take();
-      for (const limit of [1, 2, 4]) {
-        const other = ctx.party(two, key, { label: `limit ${limit}`, limit });
-        assert.deepEqual(await other.send(), { conflict: { key, limit: 3 } });
-      }
-      assert.equal((await ctx.inspect(two, key))?.limit, 3);
-      await a.release();
+      const permit = ctx.party(one, key, { label: "permit", limit: 3 });
+      await permit.take();
+      await ctx.party(two, key, { label: "try", queue: false }).refused();
       const lock = ctx.party(two, key, { label: "lock" });
-      await lock.take();
-      assert.deepEqual(await ctx.party(one, key, { limit: 2 }).send(), { conflict: { key, limit: 1 } });
+      await lock.refused();
+      await permit.release();
+      await ctx.first([lock], ctx.guarantees.pollMs);
+      await ctx.party(one, key, { label: "try", limit: 3, queue: false }).refused();
+      assert.equal((await ctx.inspect(two, key))?.limit, 1);
+      const next = ctx.party(one, key, { label: "next", limit: 4 });
+      await next.refused();
+      const info = await ctx.inspect(two, key);
+      // Where places are not kept nobody knows who waits.
+      assert.equal(info?.limit, info?.waiters === null ? 1 : 4);
+      await lock.release();
+      await ctx.first([next], ctx.guarantees.pollMs);
     },
   },
 ];

@@ -9,6 +9,7 @@ import {
   InvalidArgumentError,
   StaleFenceError,
   StoreUnavailableError,
+  UnsafeStoreError,
   UnsupportedError,
 } from "../../../src/index.ts";
 
@@ -112,7 +113,7 @@ test("leases are taken as they are; shared ones, strange clients and strange fen
   for (const strange of ["", "etcd://127.0.0.1", "http://user:pass@host"])
     expect(() => etcdGateway(strange)).toThrow(InvalidArgumentError);
   await guardKey.set(client, guardKey.fenceName("odd"), "no fence", 1n);
-  await expect(guardKey(client, "odd", 1n)).rejects.toThrow(StoreUnavailableError);
+  await expect(guardKey(client, "odd", 1n)).rejects.toThrow(UnsafeStoreError);
 });
 
 test("a member that does not answer is passed over by the next call", async () => {

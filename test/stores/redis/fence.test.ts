@@ -9,7 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
 import { guardKey } from "../../../src/fence/index.ts";
-import { createLocks, InvalidArgumentError, StaleFenceError, UnsupportedError } from "../../../src/index.ts";
+import {
+  createLocks,
+  InvalidArgumentError,
+  StaleFenceError,
+  UnsafeStoreError,
+  UnsupportedError,
+} from "../../../src/index.ts";
 
 interface Client {
   readonly client: object;
@@ -134,4 +140,30 @@ test("the fence stands in the slot of its key", () => {
   expect(guardKey.fenceName("phone:1")).toBe("{phone:1}:fence");
   expect(guardKey.fenceName("{phone:1}:state")).toBe("{phone:1}:state:fence");
   expect(guardKey.fenceName("a{}b")).toBe("{a{}b}:fence");
+  expect(guardKey.fenceName("{a}")).toBe("{a}:own-fence");
+});
+
+test("keys that differ only by braces have fences of their own (P4, P18)", async () => {
+  const keys = ["a", "{a}", "{a}:", "{{a}}", "x{a}", "{x{a}}", "{a}:own-fence", "{a}:fence", "{{a}:fence}"];
+  expect(new Set(keys.map((key) => guardKey.fenceName(key))).size).toBe(keys.length);
+  const { client } = await connect("ioredis 5");
+  await guardKey(client, "a", 9n);
+  await guardKey(client, "{a}", 5n);
+  await expect(guardKey(client, "a", 8n)).rejects.toThrow(StaleFenceError);
+});
+
+test("a damaged fence is an UnsafeStoreError, and nothing is written (P19)", async () => {
+  const { client, get } = await connect("ioredis 5");
+  const raw = client as Ioredis5;
+  for (const damage of ["", "x", "-5", "12.5", "9".repeat(20)]) {
+    await raw.set(guardKey.fenceName("hurt"), damage);
+    const error = await guardKey.set(client, "hurt", "late", 7n).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(UnsafeStoreError);
+    expect(error).toMatchObject({ setting: "fence", key: "hurt" });
+    expect(await get(guardKey.fenceName("hurt"))).toBe(damage);
+  }
+  await raw.del(guardKey.fenceName("hurt"));
+  await raw.lpush(guardKey.fenceName("hurt"), "1");
+  await expect(guardKey.set(client, "hurt", "late", 7n)).rejects.toThrow(UnsafeStoreError);
+  expect(await get("hurt")).toBeNull();
 });

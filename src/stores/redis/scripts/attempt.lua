@@ -3,7 +3,7 @@
 -- ARGV: 1-3 see clock; 4 id, 5 turn, 6 seq, 7 mode, 8 permits, 9 limit, 10 ttl, 11 grace, 12 keep, 13 label,
 --       14 actor, 15 "1" for a place in line, 16 numbers behind its fence that it may use; then per key the
 --       oldest open turn
--- Returns {"granted", room, fence...}, {"busy", nine words per holder...}, {"conflict", number of the key, limit} or {"ended"}
+-- Returns {"granted", room, fence...}, {"busy", nine words per holder...} or {"ended"}
 --@include clock
 
 local id, turn, mode = ARGV[4], tonumber(ARGV[5]), ARGV[7]
@@ -54,17 +54,8 @@ local function seat(it)
   if place then
     place.seq, place.seen, place.label = math.max(place.seq, seq), now, ARGV[13]
   else
-    it.limit = limit
     table.insert(it.line, waiterRow())
   end
-end
-
-local function inUseByOthers(it)
-  if #it.holders > 0 then return true end
-  for _, row in ipairs(it.line) do
-    if row.id ~= id then return true end
-  end
-  return false
 end
 
 local function decide(found)
@@ -75,9 +66,6 @@ local function decide(found)
       abandon(found)
       return { 'ended' }
     end
-  end
-  for at, it in ipairs(found) do
-    if it.limit ~= limit and inUseByOthers(it) then return { 'conflict', at, whole(it.limit) } end
   end
   for _, it in ipairs(found) do seat(it) end
   for _, it in ipairs(found) do settle(it) end

@@ -209,6 +209,8 @@ local function fits(it, waiter)
     permits = permits + row.permits
     shared = shared and row.mode == 'shared'
   end
+  -- A lock and a semaphore exclude each other. Of a semaphore the limit that the waiter itself names counts.
+  if (waiter.limit > 1) ~= (it.limit > 1) then return false end
   if waiter.limit > 1 then return permits + waiter.permits <= waiter.limit end
   return shared
 end
@@ -227,7 +229,7 @@ local function promote(found, waiter)
   for _, it in ipairs(found) do
     local fence = math.max(it.last + 1, wallUs)
     drop(it.line, waiter.id)
-    it.last, it.limit = fence + room, waiter.limit
+    it.last, it.limit = fence + room, #it.holders == 0 and waiter.limit or math.max(it.limit, waiter.limit)
     table.insert(it.holders, {
       id = waiter.id, proc = waiter.proc, mode = waiter.mode, permits = waiter.permits,
       label = waiter.label, actor = waiter.actor, fence = fence, room = room, used = fence, since = now,
