@@ -1,7 +1,10 @@
 // A call whose connection ends before the reply: core repeats it within its timeout, and never guesses what
 // became of it.
 
+import { getMaxListeners } from "node:events";
 import { expect, test } from "vitest";
+import { nodeSystem } from "../system/node.ts";
+import { Caller } from "./call.ts";
 import { refusal, within, world } from "./fixture.ts";
 
 const ENDS = ["before", "after"] as const;
@@ -62,4 +65,8 @@ test("a store without a connection rejects with its own error within the timeout
     message: "the connection was reset",
   });
   expect(system.monoMs() - sinceMs).toBeLessThan(2_000);
+});
+
+test("the requests of a batch listen to one signal without a warning", () => {
+  expect(getMaxListeners(new Caller(nodeSystem).io("renewal", 100).signal)).toBe(0);
 });

@@ -200,7 +200,7 @@ class Call implements Io {
 
   /** Made when asked for: most calls never look at it. */
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
+    this.#controller ??= this.#system.abortController?.() ?? new AbortController();
     if (this.#givenUp) this.#controller.abort();
     return this.#controller.signal;
   }

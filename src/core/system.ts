@@ -30,6 +30,8 @@ export interface System {
    * Calls `listener` whenever the process has nothing left to do and would end. Returns what takes it off.
    */
   beforeExit?(listener: () => void): () => void;
+  /** For the signal of a call. The requests of a batch all listen to it, however many they are. */
+  abortController?(): AbortController;
   /** Lets other work of the event loop go first. */
   yield(): Promise<void>;
   /** 128 random bits in hex. */

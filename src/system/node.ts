@@ -1,6 +1,7 @@
 // The only file that touches clocks, timers and randomness.
 
 import { randomFillSync } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { hostname, uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { processWide } from "../core/process-wide.ts";
@@ -109,6 +110,13 @@ function beforeExit(listener: () => void): () => void {
   };
 }
 
+function abortController(): AbortController {
+  const controller = new AbortController();
+  // No warning about a leak: each listener goes with its request.
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
 const ownSystem: System = {
   isMonotonicClockShared: readMachineClock !== null,
   now,
@@ -116,6 +124,7 @@ const ownSystem: System = {
   wallMs: Date.now,
   after,
   pending,
+  abortController,
   beforeExit,
   yield: () => new Promise((resolve) => setImmediate(resolve)),
   randomId,

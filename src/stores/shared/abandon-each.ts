@@ -1,7 +1,6 @@
 // Abandons many requests one by one, for stores whose steps are about one request. A damaged record must not
 // keep the others from being forgotten.
 
-import { setMaxListeners } from "node:events";
 import type { Io, Request } from "../../core/store.ts";
 
 /**
@@ -14,8 +13,6 @@ export async function abandonEach(
   abandon: (request: Request) => Promise<unknown>,
   atOnce: number = requests.length,
 ): Promise<readonly Request[]> {
-  // All of them listen to one signal.
-  setMaxListeners(0, io.signal);
   const errors = new Map<Request, unknown>();
   const left = [...requests];
   const work = async (): Promise<void> => {
