@@ -1,5 +1,6 @@
-// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap, under fences that
-// grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the section itself.
+// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap,
+// under fences that grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the
+// section itself.
 
 import assert from "node:assert/strict";
 
@@ -17,8 +18,9 @@ export function isViolation(error: unknown): boolean {
 }
 
 /**
- * Where processes are killed, leases are short, and a stall can end one in the middle of its section. Elsewhere
- * a failure is marked as a violation. `mortal`: who may have been killed in the middle of a section.
+ * Where processes are killed, leases are short, and a stall can end one in the middle of its section.
+ * Elsewhere a failure is marked as a violation. `mortal`: who may have been killed in the middle of a
+ * section.
  */
 export function judge(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
   try {
