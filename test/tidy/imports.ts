@@ -89,7 +89,8 @@ const TABLE: readonly Row[] = [
   {
     of: /^(cli|demo)\//,
     may: [...PUBLIC, /^(cli|demo)\//, /^system\/node\.ts$/, /^stores\/local\/machine\.ts$/, NODE, OUTSIDE],
-    remedy: "the command uses the public API: src/index.ts and the index of a store",
+    remedy:
+      "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
   },
   {
     of: /^testing\//,
