@@ -102,6 +102,8 @@ function complaintAbout(outcome: unknown, key: string, name: string): string | n
   if (outcome.code === "ERR_LOCK_TIMEOUT" || outcome.code === "ERR_LOCK_ARGUMENT") return null;
   // A machine under load, which is not what is asked about here.
   if (outcome.message.includes("did not answer")) return null;
+  // A release that meets the damage cannot be confirmed. Its cause says why.
+  if (outcome.cause instanceof UnsafeStoreError) return complaintAbout(outcome.cause, key, name);
   if (!(outcome instanceof UnsafeStoreError)) return `${outcome.code} ${outcome.message}`;
   if (outcome.fix === "") return "it does not say what to do";
   if (name !== "list" && outcome.key !== key) return `it does not name the key: ${outcome.message}`;
