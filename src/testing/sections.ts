@@ -1,5 +1,6 @@
-// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap, under fences that
-// grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the section itself.
+// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap, under
+// fences that grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the section
+// itself.
 
 import assert from "node:assert/strict";
 

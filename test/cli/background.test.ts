@@ -25,7 +25,7 @@ describe("what COMMAND leaves in the background", () => {
     const first = box.start(["run", "k", "--", "sh", "-c", `${BACKGROUND}; exit 3`]);
     const pid = await startedBackground(first);
     const [, shown] = await first.says(
-      /^holdfast: k: COMMAND has ended, but (?:a process that it started runs|\d processes that it started run) on \(sh (\d+)/,
+      /^holdfast: k: COMMAND has ended, but .* that it started runs? on \(sh (\d+)/,
       "stderr",
     );
     expect(Number(shown)).toBe(pid);

@@ -83,8 +83,8 @@ export class Bell {
     const connection = await this.#deps.connect();
     this.#connection = connection;
     if (this.#closed) return connection.destroy();
-    // The wait asks for pending notifications in the same statement. Any other level would keep a snapshot for
-    // as long as the statement waits, and the server could not purge old rows meanwhile.
+    // The wait asks for pending notifications in the same statement. Any other level would keep a snapshot
+    // for as long as the statement waits, and the server could not purge old rows meanwhile.
     await connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", []);
     await connection.run("SELECT GET_LOCK(?, 0) AS got", [nameOf(this.#proc)]);
     const hush = hushOf(this.#proc);
