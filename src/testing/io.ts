@@ -27,7 +27,7 @@ export function sleep(ms: number): Promise<void> {
 }
 
 export function makeIo(): Io {
-  return { timeoutMs: CALL_TIMEOUT_MS, signal: new AbortController().signal, sleep };
+  return { timeoutMs: CALL_TIMEOUT_MS, signal: makeSignal(), sleep };
 }
 
 /** Waits in real time until `look` is true. The time in which the machine stalled does not count. */
@@ -80,4 +80,9 @@ export async function within<T>(what: string, ms: number, work: Promise<T>): Pro
   } finally {
     cancel();
   }
+}
+
+/** As the signal of a call of core: the requests of a batch all listen to it. */
+function makeSignal(): AbortSignal {
+  return (nodeSystem.abortController?.() ?? new AbortController()).signal;
 }

@@ -5,7 +5,7 @@ import { nodeSystem } from "../../src/system/node.ts";
 
 export const io: Io = {
   timeoutMs: 5_000,
-  signal: new AbortController().signal,
+  signal: (nodeSystem.abortController?.() ?? new AbortController()).signal,
   sleep: (ms) => new Promise((resolve) => void nodeSystem.after(ms, resolve)),
 };
 
