@@ -4,8 +4,19 @@ import type { Locks } from "./core/api.ts";
 import { InvalidArgumentError } from "./core/errors.ts";
 import { HoldfastLocks } from "./core/locks.ts";
 import { type LocksOptions, readLocksOptions } from "./core/options.ts";
+import { processWide } from "./core/util/process-wide.ts";
 import type { Store } from "./core/store.ts";
 import { nodeSystem } from "./system/node.ts";
+
+/**
+ * Core runs once per process: the first copy of the package that is loaded runs the locks of all copies.
+ * Scopes, `within` and the deadlock detector therefore work across copies.
+ */
+const openLocks: (store: Store, options: LocksOptions) => Locks = processWide(
+  "core",
+  () => (store, options) =>
+    new HoldfastLocks(store, nodeSystem, readLocksOptions(options, nodeSystem.processLabel)),
+);
 
 /**
  * Locks over a store that was made by its factory.
@@ -23,7 +34,7 @@ export function createLocksFor(store: Store, options: LocksOptions = {}): Locks 
       "createLocks of holdfast/core takes a store such as memory() or redis({ client }), " +
         "and no URL: for a URL import createLocks from holdfast",
     );
-  return new HoldfastLocks(store, nodeSystem, readLocksOptions(options, nodeSystem.processLabel));
+  return openLocks(store, options);
 }
 
 export function isStore(value: unknown): value is Store {

@@ -11,7 +11,7 @@ export type {
   TransactionLocks,
 } from "./core/api.ts";
 export { type Duration, duration } from "./core/duration.ts";
-export type { Election, Lead, Leader } from "./core/election.ts";
+export type { Election, Lead, Leader } from "./core/election/election.ts";
 export {
   type AnyLockError,
   DeadlockError,

@@ -2,7 +2,7 @@
 
 import type { EventMap, EventName } from "./events.ts";
 import type { Duration } from "./duration.ts";
-import type { Election, Lead } from "./election.ts";
+import type { Election, Lead } from "./election/election.ts";
 
 import type { AcquireOptions, CloseOptions, ElectOptions, OnceOptions } from "./options.ts";
 import type { Finding, Guarantees, LockInfo, Mode } from "./store.ts";

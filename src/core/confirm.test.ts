@@ -8,7 +8,7 @@ import { type LocksOptions, readLocksOptions } from "./options.ts";
 import type { OpenStore, RenewAnswer, Store } from "./store.ts";
 import { memory } from "../stores/memory/index.ts";
 import { VirtualSystem } from "../testing/virtual-system.ts";
-import { refusal, within } from "./fixture.ts";
+import { directOver, refusal, within } from "./fixture.ts";
 
 const WHY = "0 of 1 replicas acknowledged it";
 
@@ -46,14 +46,16 @@ class Replicated {
         return this.attached ? answers : items.map(() => unknown);
       },
     };
-    return new Proxy(open, {
+    const seen: OpenStore = new Proxy(open, {
       get: (target, name) => {
+        if (name === "direct") return directOver(seen);
         const mine: unknown = Reflect.get(wrapped, name);
         if (mine !== undefined) return mine;
         const value: unknown = Reflect.get(target, name);
         return typeof value === "function" ? (value.bind(target) as unknown) : value;
       },
     });
+    return seen;
   }
 
   locks(options: LocksOptions = {}): HoldfastLocks {

@@ -109,6 +109,11 @@ export class Events {
     };
   }
 
+  /** Whether anybody listens, on this `Locks` or on its channel. */
+  hears(name: EventName): boolean {
+    return this.#listeners.has(name) || pointChannels[name]?.hasSubscribers === true;
+  }
+
   /** The event is made only when somebody listens. */
   emit<E extends EventName>(name: E, make: () => EventMap[E]): void {
     const listeners = this.#listeners.get(name);

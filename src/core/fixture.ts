@@ -4,7 +4,16 @@
 import { StoreUnavailableError, UnsafeStoreError } from "./errors.ts";
 import { HoldfastLocks } from "./locks.ts";
 import { type LocksOptions, readLocksOptions } from "./options.ts";
-import type { AttemptAnswer, Grant, Guarantees, OpenStore, RenewAnswer, Store } from "./store.ts";
+import type {
+  AttemptAnswer,
+  DirectCalls,
+  Grant,
+  Guarantees,
+  Io,
+  OpenStore,
+  RenewAnswer,
+  Store,
+} from "./store.ts";
 import { memory } from "../stores/memory/index.ts";
 import { VirtualSystem } from "../testing/virtual-system.ts";
 
@@ -64,8 +73,9 @@ export class Door {
           await new Promise<void>((done) => this.#system.after(this.opensAfterMs, done));
         const open = await inner.open(env);
         this.lastOpened = open;
-        return new Proxy(open, {
+        const seen: OpenStore = new Proxy(open, {
           get: (target, name) => {
+            if (name === "direct") return directOver(seen);
             if (name === "guarantees") return { ...target.guarantees, ...guarantees };
             const value: unknown = Reflect.get(target, name);
             if (typeof value !== "function") return value;
@@ -79,6 +89,7 @@ export class Door {
             };
           },
         });
+        return seen;
       },
     };
   }
@@ -107,6 +118,23 @@ export class Door {
     if (fault.disconnect === "after") await run();
     throw new StoreUnavailableError("the connection was reset", { disconnected: true });
   }
+}
+
+/** The callback forms of a store over its promises, with their faults. */
+export function directOver(store: OpenStore): DirectCalls {
+  const io: Io = { timeoutMs: 0, signal: new AbortController().signal, sleep: () => Promise.resolve() };
+  return {
+    attempt: (request, settle) =>
+      void store.attempt(request, io).then(
+        (answer) => settle(null, answer),
+        (error: unknown) => settle(error, null),
+      ),
+    release: (request, cookie, lastFence, settle) =>
+      void store.release(request, cookie, { lastFences: [lastFence] }, io).then(
+        (outcome) => settle(null, outcome),
+        (error: unknown) => settle(error, null),
+      ),
+  };
 }
 
 /** What a store with a longest window answers. */

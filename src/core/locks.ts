@@ -1,20 +1,20 @@
 // The entry: checks what the caller asks for, finds out who asks, opens the store on first use, and hands over to the keeper.
 
-import { onAbort } from "./abort.ts";
-import { Actor } from "./actor.ts";
+import { onAbort } from "./util/abort-listener.ts";
+import { Actor } from "./lease/actor.ts";
 import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
-import { anyAnswer, Caller } from "./call.ts";
-import { showCallers } from "./caller-frame.ts";
-import { type Election, type Lead, RunningElection } from "./election.ts";
+import { anyAnswer, Caller } from "./util/store-call.ts";
+import { showCallers } from "./util/caller-frame.ts";
+import { type Election, type Lead, RunningElection } from "./election/election.ts";
 import { InvalidArgumentError, LockTimeoutError } from "./errors.ts";
 import { type EventMap, type EventName, Events } from "./events.ts";
 import { requireKind } from "./guarantees.ts";
-import { JoinedLease } from "./joined.ts";
-import { type Admits, Keeper, lossBehind, lostWith } from "./keeper.ts";
+import { JoinedLease } from "./lease/reentrant-lease.ts";
+import { type Admits, LockManager, lossBehind, lostWith } from "./acquire/lock-manager.ts";
 import { canonicalKeys, checkKey } from "./key.ts";
-import { HeldLease } from "./lease.ts";
-import { LeaseHandle } from "./lease-handle.ts";
-import { listed, otherFence, readListOptions, readRevokeOptions } from "./looking.ts";
+import { HeldLease } from "./lease/lease.ts";
+import { LeaseHandle } from "./lease/lease-handle.ts";
+import { listed, otherFence, readListOptions, readRevokeOptions } from "./admin-options.ts";
 import { openWithin } from "./opening.ts";
 import {
   type AcquireOptions,
@@ -29,14 +29,14 @@ import {
   refuseOptionsLast,
   type Wish,
 } from "./options.ts";
-import { entry, ownSections } from "./reentry.ts";
-import { abortedError, closedError, orAborted } from "./refusals.ts";
+import { entry, ownSections } from "./lease/reentry.ts";
+import { abortedError, closedError, orAborted } from "./acquire/acquire-errors.ts";
 import { Shutdown } from "./shutdown.ts";
 import type { Finding, Guarantees, Io, LockInfo, OpenStore, Store } from "./store.ts";
 import type { System } from "./system.ts";
-import { tracedAcquire } from "./tracing.ts";
+import { acquiring, tracedAcquire } from "./tracing.ts";
 import { InTransaction } from "./transaction.ts";
-import { forPeople } from "./waits.ts";
+import { forPeople } from "./deadlock/wait-note.ts";
 
 /** Calls that no lease waits for: looking, listing, checking, revoking. */
 const LOOK_MS = 5_000;
@@ -47,18 +47,20 @@ export class HoldfastLocks implements Locks {
   readonly #store: Store;
   readonly #system: System;
   readonly #defaults: Defaults;
+  readonly #defaultWish: Wish;
   readonly #events: Events;
   readonly #caller: Caller;
   readonly #elections = new Set<RunningElection>();
   readonly #shutdown: Shutdown;
   #loading: Promise<unknown> | null = null;
-  #opening: Promise<Keeper> | null = null;
-  #keeper: Keeper | null = null;
+  #opening: Promise<LockManager> | null = null;
+  #keeper: LockManager | null = null;
 
   constructor(store: Store, system: System, defaults: Defaults) {
     this.#store = store;
     this.#system = system;
     this.#defaults = defaults;
+    this.#defaultWish = readAcquireOptions({}, defaults);
     this.#events = new Events(system);
     this.#caller = new Caller(system);
     this.#shutdown = new Shutdown({
@@ -75,9 +77,17 @@ export class HoldfastLocks implements Locks {
     return this.#keeper?.store.guarantees ?? this.#store.guarantees;
   }
 
-  async acquire(key: Key, options: AcquireOptions = {}): Promise<Lease> {
-    const wish = readAcquireOptions(options, this.#defaults);
-    return handleOf(await this.#acquire(canonicalKeys(key), wish, this.#actor(wish)));
+  /** Not an async function: a key that nobody else of this process wants costs one promise here. */
+  acquire(key: Key, options?: AcquireOptions): Promise<Lease> {
+    try {
+      const wish = options === undefined ? this.#defaultWish : readAcquireOptions(options, this.#defaults);
+      const keys = canonicalKeys(key);
+      const actor = this.#actor(wish);
+      const alone = this.#acquireAlone(keys, wish, actor, handleOf);
+      return alone ?? this.#acquire(keys, wish, actor).then(handleOf);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
@@ -108,7 +118,10 @@ export class HoldfastLocks implements Locks {
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
     const wish = readAcquireOptions(options, this.#defaults);
-    return this.#run(await this.#acquire(canonicalKeys(key), wish, this.#actor(wish)), fn);
+    const keys = canonicalKeys(key);
+    const actor = this.#actor(wish);
+    const alone = this.#acquireAlone<Handle>(keys, wish, actor, (lease) => lease);
+    return this.#run(await (alone ?? this.#acquire(keys, wish, actor)), fn);
   }
 
   async once<T>(
@@ -221,6 +234,23 @@ export class HoldfastLocks implements Locks {
     return this.close();
   }
 
+  /**
+   * The short way to a key that nobody else of this process wants. Null where the store is not open yet, the
+   * call is traced or has a signal, the locks are being closed, or this very actor holds the key.
+   */
+  #acquireAlone<T>(
+    keys: readonly string[],
+    wish: Wish,
+    actor: Actor,
+    asResult: (lease: HeldLease) => T,
+  ): Promise<T> | null {
+    const keeper = this.#keeper;
+    if (keeper === null || wish.signal !== null || acquiring.hasSubscribers || !this.#shutdown.isOpen)
+      return null;
+    if (actor.isNested && entry(ownSections(actor, keeper), keys, wish) !== null) return null;
+    return keeper.acquireAlone(keys, wish, actor, asResult);
+  }
+
   #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
     return this.#asked(keys, wish, wish.waitMs, async (sinceMs) => {
       this.#refuse(keys, wish, actor);
@@ -329,7 +359,7 @@ export class HoldfastLocks implements Locks {
   }
 
   /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
-  #open(): Promise<Keeper> {
+  #open(): Promise<LockManager> {
     this.#opening ??= this.#openOnce().catch((error: unknown) => {
       this.#opening = null;
       throw error;
@@ -338,11 +368,11 @@ export class HoldfastLocks implements Locks {
   }
 
   /** Does not wait longer than its caller does. `waitMs` 0: one try. */
-  async #openFor(keys: readonly string[], wish: Wish, waitMs: number, actor: Actor): Promise<Keeper> {
+  async #openFor(keys: readonly string[], wish: Wish, waitMs: number, actor: Actor): Promise<LockManager> {
     const { signal } = wish;
     // Reading a client from the disk does not count.
     if (this.#store.load !== undefined) await orAborted(keys, signal, this.#load());
-    const open = (): Promise<Keeper> => {
+    const open = (): Promise<LockManager> => {
       this.#shutdown.refuse(actor, keys);
       return this.#open();
     };
@@ -350,7 +380,7 @@ export class HoldfastLocks implements Locks {
     return this.#shutdown.orClosed(actor, keys, opened);
   }
 
-  async #opened(): Promise<Keeper> {
+  async #opened(): Promise<LockManager> {
     const actor = Actor.current();
     this.#shutdown.refuse(actor);
     return this.#keeper ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
@@ -362,14 +392,14 @@ export class HoldfastLocks implements Locks {
     return this.#loading;
   }
 
-  async #openOnce(): Promise<Keeper> {
+  async #openOnce(): Promise<LockManager> {
     const { namespace, allow } = this.#defaults;
     await this.#load();
     const opened = this.#store.open({ namespace, allow, system: this.#system });
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);
       const admits: Admits = (actor) => this.#shutdown.admits(actor);
-      this.#keeper = new Keeper(store, this.#caller, this.#system, this.#events, this.#defaults, admits);
+      this.#keeper = new LockManager(store, this.#caller, this.#system, this.#events, this.#defaults, admits);
       return this.#keeper;
     } catch (error) {
       // A store that opens after everybody has given up on it must not stay open.
@@ -381,7 +411,7 @@ export class HoldfastLocks implements Locks {
   async #look<T>(
     what: string,
     key: string | undefined,
-    run: (keeper: Keeper, io: Io) => Promise<T>,
+    run: (keeper: LockManager, io: Io) => Promise<T>,
     settles: (answer: T) => boolean = anyAnswer,
   ): Promise<T> {
     const sinceMs = this.#system.monoMs();

@@ -3,7 +3,7 @@
 
 import { LockError, StoreUnavailableError } from "./errors.ts";
 import { showKey } from "./key.ts";
-import { orAborted, unaskedError } from "./refusals.ts";
+import { orAborted, unaskedError } from "./acquire/acquire-errors.ts";
 import type { System } from "./system.ts";
 
 /** However short the wait, opening gets the time of one call: a client needs some round trips for it. */

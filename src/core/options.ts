@@ -4,7 +4,7 @@ import type { MultiLease } from "./api.ts";
 import { type Duration, toMs } from "./duration.ts";
 import { InvalidArgumentError } from "./errors.ts";
 import type { Mode } from "./store.ts";
-import { defaultGraceMs } from "./window.ts";
+import { defaultGraceMs } from "./lease/validity-window.ts";
 
 export interface AcquireOptions {
   /** Length of the lease, renewed while held. Default "30s". */
@@ -135,6 +135,11 @@ const ACQUIRE_OPTIONS = [
   "signal",
   "label",
 ] as const;
+
+/** A lock for one holder that ends with its release. */
+export function isPlain({ mode, limit, keepMs }: Shape): boolean {
+  return mode === "exclusive" && limit === 1 && keepMs === 0;
+}
 
 export function sameShape(a: Shape, b: Shape): boolean {
   return (

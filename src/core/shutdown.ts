@@ -9,12 +9,12 @@
 // 2. closed: every callback that still runs is notified, and its call rejects.
 // 3. One turn of the event loop later, so that those who were notified have heard it, the keys are released.
 
-import { Actor } from "./actor.ts";
-import type { RunningElection } from "./election.ts";
-import type { JoinedLease } from "./joined.ts";
-import type { Keeper } from "./keeper.ts";
-import type { HeldLease } from "./lease.ts";
-import { closedError } from "./refusals.ts";
+import { Actor } from "./lease/actor.ts";
+import type { RunningElection } from "./election/election.ts";
+import type { JoinedLease } from "./lease/reentrant-lease.ts";
+import type { LockManager } from "./acquire/lock-manager.ts";
+import type { HeldLease } from "./lease/lease.ts";
+import { closedError } from "./acquire/acquire-errors.ts";
 import type { System } from "./system.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
@@ -33,9 +33,9 @@ export interface ShutdownDeps {
   readonly system: System;
   readonly elections: ReadonlySet<RunningElection>;
   /** The store, if it is open. */
-  keeper(): Keeper | null;
+  keeper(): LockManager | null;
   /** The store that is being opened; null if it never was, or could not be. */
-  opening(): Promise<Keeper | null>;
+  opening(): Promise<LockManager | null>;
   /** Everything was given back. */
   closed(): void;
 }
@@ -62,6 +62,11 @@ export class Shutdown {
 
   constructor(deps: ShutdownDeps) {
     this.#deps = deps;
+  }
+
+  /** Whether all calls may go on. */
+  get isOpen(): boolean {
+    return this.#phase === "open";
   }
 
   /** Whether a call of this actor may go on. */
@@ -193,7 +198,7 @@ export class Shutdown {
     }
   }
 
-  async #openedInTime(): Promise<Keeper | null> {
+  async #openedInTime(): Promise<LockManager | null> {
     const opening = this.#deps.opening();
     let cancel = (): void => {};
     const late = new Promise<null>((resolve) => {

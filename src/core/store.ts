@@ -109,9 +109,8 @@ export interface Grant<Cookie = unknown> {
    * of them, and at most one more per microsecond since the grant. 0 for shared locks and semaphores.
    */
   readonly fenceRoom: number;
-  /** Validity, counted from the moment when the send numbered `anchor` left. */
+  /** Validity, counted from the send of the attempt that this grant answers. */
   readonly validMs: number;
-  readonly anchor: number;
   readonly cookie: Cookie;
 }
 
@@ -137,12 +136,19 @@ export interface ClockJump {
 export type StoreNotice = AbsenceNotice | ClockJump;
 
 export interface Busy {
-  /** Who holds it, if known. */
+  /**
+   * Attempt again no later than this. For a waiter this is also its heartbeat: `pollMs` at the head of the
+   * queue, more behind it, at most 10 s (P11, P21).
+   */
+  readonly againMs: number;
+  /** How many wait before this request, where it waits and the store knows. */
+  readonly position?: number;
+  /** Those who hold the keys, at most the first three. */
   readonly holders?: readonly HolderInfo[];
+  /** How many hold the keys, where the store knows. */
+  readonly holderCount?: number;
   /** What each node said, where the store has several. */
   readonly nodes?: readonly NodeWord[];
-  /** Look again no later than this. For a waiter this is also its heartbeat. */
-  readonly againMs: number;
 }
 
 export type AttemptAnswer<Cookie = unknown> =
@@ -250,15 +256,36 @@ export interface TransactionDesk {
   ): Promise<{ readonly granted: readonly bigint[] } | { readonly busy: readonly HolderInfo[] }>;
 }
 
+/**
+ * `attempt` and `release` as callbacks. Core uses them for one key, mode exclusive, limit 1 and keepMs 0,
+ * while this process has no queue for the key. Each calls `settle` once, never synchronously. Core keeps the
+ * deadline (`callTimeoutMs` of the ttl) and ignores what comes later. An error means what a throw of the
+ * promise means.
+ */
+export interface DirectCalls<Cookie = unknown> {
+  attempt(request: Request, settle: (error: unknown, answer: AttemptAnswer<Cookie> | null) => void): void;
+  release(
+    request: Request,
+    cookie: Cookie,
+    lastFence: bigint,
+    settle: (error: unknown, outcome: "released" | "not-held" | null) => void,
+  ): void;
+}
+
 /** A store that this process has open. Every method is one attempt; a throw means "unknown" unless it is an error that says otherwise. */
 export interface OpenStore<Cookie = unknown> {
   /** May be narrower than the description's once the server is known. */
   readonly guarantees: Guarantees;
   /** Idempotent per id: an id that already holds is re-armed to its full ttl, one that waits keeps its place. */
   attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>>;
+  /** Callback forms for the uncontended path: no promise, no signal and no timer per call. */
+  readonly direct?: DirectCalls<Cookie>;
   /** One answer per item, in order; a throw is "unknown" for all. Never recreates what is gone, never moves an end back. */
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]>;
-  /** Only the owner's id releases. Passes the key to the next waiter in the same step. */
+  /**
+   * Only the owner's id releases. The same step reserves the key for the first live waiter, for `claimMs`,
+   * and notifies that waiter.
+   */
   release(
     request: Request,
     cookie: Cookie,
@@ -278,9 +305,15 @@ export interface OpenStore<Cookie = unknown> {
    */
   forget?(request: Request): void;
   /**
-   * Push: `wake` may be spurious, late or missed. A grant that it carries only wakes: core attempts again.
+   * Core has given up on this id and does not know whether anything of it was sent. True: nothing was, and
+   * nothing will be, so that the server need not be told. Absent where the store does not know either.
    */
-  subscribe?(request: Request, wake: (grant?: Grant<Cookie>) => void): Promise<() => void>;
+  forgetUnsent?(request: Request): boolean;
+  /**
+   * Notifies a waiter that its next attempt may be granted. A notification carries nothing: it may be
+   * spurious, late or missed. Only an attempt grants.
+   */
+  subscribe?(request: Request, wake: () => void): Promise<() => void>;
   /** Tells core of losses that the store learns of by itself. */
   onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;
   /** Tells core of nodes that do not take part, and of clocks that jumped. */

@@ -1,7 +1,8 @@
 // What observers of the whole process can subscribe to by name, without a hand on any `Locks`: node:diagnostics_channel. The names
 // and what they carry are documented in docs/observing.md; ids are never in it. Nobody subscribed: one look.
 
-import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
+// By default import: Node before 18.19 has no tracingChannel, and must reach the check of its version.
+import diagnostics, { type Channel, type TracingChannel } from "node:diagnostics_channel";
 import type { EventName } from "./events.ts";
 import type { Mode } from "./store.ts";
 
@@ -27,16 +28,16 @@ export interface RenewTrace {
   readonly keys: readonly string[];
 }
 
-export const acquiring: TracingChannel<AcquireTrace> = tracingChannel("holdfast:acquire");
-export const releasing: TracingChannel<ReleaseTrace> = tracingChannel("holdfast:release");
-export const renewing: TracingChannel<RenewTrace> = tracingChannel("holdfast:renew");
+export const acquiring: TracingChannel<AcquireTrace> = diagnostics.tracingChannel("holdfast:acquire");
+export const releasing: TracingChannel<ReleaseTrace> = diagnostics.tracingChannel("holdfast:release");
+export const renewing: TracingChannel<RenewTrace> = diagnostics.tracingChannel("holdfast:renew");
 
 /** Events of a `Locks` that are told to the whole process too. */
 export const pointChannels: Readonly<Partial<Record<EventName, Channel>>> = {
-  waiting: channel("holdfast:contended"),
-  lost: channel("holdfast:lost"),
-  revoked: channel("holdfast:revoked"),
-  deadlock: channel("holdfast:deadlock"),
+  waiting: diagnostics.channel("holdfast:contended"),
+  lost: diagnostics.channel("holdfast:lost"),
+  revoked: diagnostics.channel("holdfast:revoked"),
+  deadlock: diagnostics.channel("holdfast:deadlock"),
 };
 
 /** From the call on: a store that cannot be opened is seen too. */

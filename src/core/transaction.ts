@@ -2,7 +2,7 @@
 // There is no window and no renewal: the database ends the lock with the transaction, whatever becomes of this process.
 
 import type { Key, TransactionLease, TransactionLocks } from "./api.ts";
-import { callTimeoutMs, type Caller } from "./call.ts";
+import { callTimeoutMs, type Caller } from "./util/store-call.ts";
 import { InvalidArgumentError, UnsupportedError } from "./errors.ts";
 import { canonicalKeys } from "./key.ts";
 import {
@@ -12,7 +12,7 @@ import {
   refuseOptionsLast,
   type Wish,
 } from "./options.ts";
-import { abortedError, timeoutError } from "./refusals.ts";
+import { abortedError, SHOWN_HOLDERS, timeoutError } from "./acquire/acquire-errors.ts";
 import type { HolderInfo, OpenStore, TransactionDesk } from "./store.ts";
 import type { System } from "./system.ts";
 
@@ -96,7 +96,12 @@ export class InTransaction implements TransactionLocks {
   }
 
   #timeout(keys: readonly string[], waitedMs: number, busy: readonly HolderInfo[]): Error {
-    return timeoutError(keys, Math.round(waitedMs), { holders: busy }, 0);
+    return timeoutError(
+      keys,
+      Math.round(waitedMs),
+      { holders: busy.slice(0, SHOWN_HOLDERS), holderCount: busy.length },
+      0,
+    );
   }
 
   #pause(ms: number): Promise<void> {

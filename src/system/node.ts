@@ -4,8 +4,9 @@ import { randomFillSync } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hostname, uptime } from "node:os";
 import { performance } from "node:perf_hooks";
-import { processWide } from "../core/process-wide.ts";
+import { processWide } from "../core/util/process-wide.ts";
 import type { Instant, System } from "../core/system.ts";
+import { bootClock } from "./boot-clock.ts";
 import { hrtimeMs, machineClock } from "./machine-clock.ts";
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -34,20 +35,7 @@ function monoOrigin(readMs: () => number): number {
 
 const monoMs = (): number => MONO_ORIGIN_MS + performance.now();
 
-/** Reading the boot clock costs a file read, so it is read again only when another clock has moved on by this much. */
-const BOOT_REFRESH_MS = 5;
-/** /proc/uptime counts in steps of 10 ms; a smaller difference is its rounding, not a suspend. */
-const BOOT_ROUNDING_MS = 20;
-let boot = { readAtMono: Number.NEGATIVE_INFINITY, readAtWall: 0, aheadMs: 0 };
-
-function bootMs(mono: number, wall: number): number {
-  if (mono - boot.readAtMono >= BOOT_REFRESH_MS || Math.abs(wall - boot.readAtWall) >= BOOT_REFRESH_MS) {
-    const aheadMs = uptime() * 1_000 - mono;
-    const rounding = Math.abs(aheadMs - boot.aheadMs) < BOOT_ROUNDING_MS;
-    boot = { readAtMono: mono, readAtWall: wall, aheadMs: rounding ? boot.aheadMs : aheadMs };
-  }
-  return mono + boot.aheadMs;
-}
+const bootMs = bootClock(uptime);
 
 function now(): Instant {
   const mono = monoMs();

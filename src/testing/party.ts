@@ -34,12 +34,12 @@ const CALM: Required<Wish> = {
 
 export class Party {
   readonly store: OpenStore;
-  /** The grant as last told, by an answer or by `adopt`. */
+  /** The grant as last told by an answer. */
   grant: Grant | null = null;
-  /** What the store has pushed; undefined is a wake without a grant. */
-  readonly pushes: (Grant | undefined)[] = [];
-  /** When each send left, by its number. */
-  readonly sentAtMs: Map<number, number> = new Map();
+  /** How often the store has notified it. */
+  notifications = 0;
+  /** When the attempt or renewal left that the grant counts from. */
+  #grantSentAtMs = 0;
   request: Request;
   readonly #nowMs: () => number;
   #over = false;
@@ -55,9 +55,12 @@ export class Party {
   async send(): Promise<AttemptAnswer> {
     if (this.#over) this.#begin();
     this.request = { ...this.request, seq: this.request.seq + 1 };
-    this.sentAtMs.set(this.request.seq, this.#nowMs());
+    const sentAtMs = this.#nowMs();
     const answer = await this.store.attempt(this.request, makeIo());
-    if ("granted" in answer) this.grant = answer.granted;
+    if ("granted" in answer) {
+      this.grant = answer.granted;
+      this.#grantSentAtMs = sentAtMs;
+    }
     this.#over = !this.request.queue && "busy" in answer;
     return answer;
   }
@@ -84,6 +87,35 @@ export class Party {
     return answer.granted;
   }
 
+  /** As `take`, in the callback form; null where the store has none. */
+  async takeDirect(): Promise<Grant | null> {
+    const { direct } = this.store;
+    if (direct === undefined) return null;
+    this.request = { ...this.request, seq: this.request.seq + 1 };
+    const answer = await this.#settled<AttemptAnswer>((settle) => direct.attempt(this.request, settle));
+    assert.ok("granted" in answer, `${this.request.label} should have been granted: ${show(answer)}`);
+    return answer.granted;
+  }
+
+  /** As `release`, in the callback form where the store has it. */
+  releaseDirect(): Promise<"released" | "not-held"> {
+    const { direct } = this.store;
+    if (direct === undefined) return this.release();
+    return this.#settled((settle) => direct.release(this.request, this.grant?.cookie, this.fence, settle));
+  }
+
+  #settled<T>(begin: (settle: (error: unknown, value: T | null) => void) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let isBegun = false;
+      begin((error, value) => {
+        if (!isBegun) reject(new Error("it settled before it returned"));
+        else if (value === null) reject(error as Error);
+        else resolve(value);
+      });
+      isBegun = true;
+    });
+  }
+
   /** Sends and must be told that it is busy. */
   async refused(): Promise<Busy> {
     const answer = await this.send();
@@ -101,7 +133,7 @@ export class Party {
   }
 
   async listen(): Promise<void> {
-    await this.store.subscribe?.(this.request, (grant) => this.pushes.push(grant));
+    await this.store.subscribe?.(this.request, () => (this.notifications += 1));
   }
 
   item(lastFences: readonly bigint[] = this.fences): RenewItem {
@@ -114,10 +146,8 @@ export class Party {
     const [answer] = await this.store.renew([this.item(lastFences)], makeIo());
     assert.ok(answer !== undefined, "renew gives one answer per item");
     if (answer.state === "renewed" && this.grant !== null) {
-      // A renewal is a send too: the window now counts from it.
-      this.request = { ...this.request, seq: this.request.seq + 1 };
-      this.sentAtMs.set(this.request.seq, sentAtMs);
-      this.grant = { ...this.grant, anchor: this.request.seq, validMs: answer.validMs };
+      this.#grantSentAtMs = sentAtMs;
+      this.grant = { ...this.grant, validMs: answer.validMs };
     }
     return answer;
   }
@@ -156,11 +186,9 @@ export class Party {
   }
 
   /** When the certain window of the grant ends, as a holder counts it (P2). */
-  endsAtMs(grant: Grant | null = this.grant): number {
-    assert.ok(grant !== null, `${this.request.label} was never granted`);
-    const sentAtMs = this.sentAtMs.get(grant.anchor);
-    assert.ok(sentAtMs !== undefined, `the anchor ${grant.anchor} names a send that never happened`);
-    return sentAtMs + grant.validMs;
+  endsAtMs(): number {
+    assert.ok(this.grant !== null, `${this.request.label} was never granted`);
+    return this.#grantSentAtMs + this.grant.validMs;
   }
 }
 

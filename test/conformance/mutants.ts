@@ -1,8 +1,8 @@
 // Planted mistakes: the memory store with one rule broken each, and the case that must notice it.
 
-import type { Grant, Request } from "../../src/core/store.ts";
+import type { Request } from "../../src/core/store.ts";
 import type { MemoryStore } from "../../src/stores/memory/store.ts";
-import type { HolderRow, WaiterRow } from "../../src/stores/shared/record.ts";
+import { holderInfo, type HolderRow, type WaiterRow } from "../../src/stores/shared/record.ts";
 import type { GlassWorld } from "./fixture.ts";
 
 export interface Mutant {
@@ -45,14 +45,6 @@ export function blindAttempt(
 export function bend(store: MemoryStore, change: (request: Request) => Request): void {
   const attempt = store.attempt.bind(store);
   store.attempt = (request, io) => attempt(change(request), io);
-}
-
-function changePushes(
-  store: MemoryStore,
-  change: (grant: Grant<null>, request: Request) => Grant<null>,
-): void {
-  const subscribe = store.subscribe.bind(store);
-  store.subscribe = (request, wake) => subscribe(request, (grant) => wake(grant && change(grant, request)));
 }
 
 export const ownershipMutants: readonly Mutant[] = [
@@ -191,14 +183,32 @@ export const timeMutants: readonly Mutant[] = [
     },
   },
   {
-    mistake: "a pushed grant is said to last the whole ttl",
-    caughtBy: ["wakes/anchor", "order/silent-waiter"],
-    plant: (store) => changePushes(store, (grant, request) => ({ ...grant, validMs: request.ttlMs })),
+    mistake: "a waiter that was chosen gets its claim window and not its ttl",
+    caughtBy: ["wakes/full-ttl"],
+    plant(store, world) {
+      const attempt = store.attempt.bind(store);
+      store.attempt = async (request, io) => {
+        const chosen = world
+          .records(request.keys)
+          .some((record) => record.holders.some(({ id }) => id === request.id));
+        const answer = await attempt(request, io);
+        if (!chosen || !("granted" in answer)) return answer;
+        return { granted: { ...answer.granted, validMs: Math.min(1_000, request.ttlMs) } };
+      };
+    },
   },
   {
-    mistake: "a pushed grant counts from a send that never happened",
-    caughtBy: ["wakes/anchor", "order/silent-waiter"],
-    plant: (store) => changePushes(store, (grant) => ({ ...grant, anchor: grant.anchor + 1 })),
+    mistake: "a busy answer lists everybody",
+    caughtBy: ["semaphores/busy"],
+    plant(store, world) {
+      const attempt = store.attempt.bind(store);
+      store.attempt = async (request, io) => {
+        const answer = await attempt(request, io);
+        if (!("busy" in answer)) return answer;
+        const rows = world.records(request.keys).flatMap((record) => record.holders);
+        return { busy: { ...answer.busy, holders: rows.map((row) => holderInfo(row, 0)) } };
+      };
+    },
   },
   {
     mistake: "a chosen waiter holds for its whole ttl although it is silent",

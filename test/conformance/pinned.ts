@@ -26,7 +26,7 @@ export interface PinnedStore {
 }
 
 /** How many cases there are, per level. */
-export const cases = { contract: 81, api: 43, process: 15 } as const;
+export const cases = { contract: 82, api: 43, process: 15 } as const;
 
 const EVERY_KIND = ["exclusive", "shared", "semaphore", "multi", "keep"] as const;
 const ONE_PROCESS = "scope is one process";
@@ -166,8 +166,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "order/stale-waiters": NO_ORDER,
       "order/abandoned-choice": NO_ORDER,
       "wakes/by-push": "wakes by block",
-      "wakes/anchor": "wakes by block",
-      "wakes/pushed-grant-is-renewed": "wakes by block",
+      "wakes/full-ttl": "wakes by block",
       "wakes/no-herd": "wakes by block",
       "fences/expiry": SESSION,
       "fences/wall-clock-back": "the clock is the store's",
@@ -177,6 +176,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/expiry": `${TWO_KINDS} semaphore`,
       "semaphores/large-request": `${TWO_KINDS} semaphore`,
       "semaphores/limits": `${TWO_KINDS} semaphore`,
+      "semaphores/busy": `${TWO_KINDS} semaphore`,
       "semaphores/lock": `${TWO_KINDS} semaphore`,
       "several/none": `${TWO_KINDS} multi`,
       "several/all": `${TWO_KINDS} multi`,
@@ -273,8 +273,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "process/killed-waiter": NO_ORDER,
       "process/stopped-waiter": NO_ORDER,
       "wakes/by-push": BLOCKS,
-      "wakes/anchor": BLOCKS,
-      "wakes/pushed-grant-is-renewed": BLOCKS,
+      "wakes/full-ttl": BLOCKS,
       "wakes/no-herd": BLOCKS,
       "hygiene/unsubscribed": BLOCKS,
       "fences/wall-clock-back": "the clock is the store's",
@@ -282,6 +281,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/expiry": `${TWO_KINDS} semaphore`,
       "semaphores/large-request": `${TWO_KINDS} semaphore`,
       "semaphores/limits": `${TWO_KINDS} semaphore`,
+      "semaphores/busy": `${TWO_KINDS} semaphore`,
       "semaphores/lock": `${TWO_KINDS} semaphore`,
       "api/semaphore": `${TWO_KINDS} semaphore`,
       "api/semaphore-limits": `${TWO_KINDS} semaphore`,
@@ -362,6 +362,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "semaphores/expiry": "kinds are exclusive, keep: not semaphore",
       "semaphores/large-request": "kinds are exclusive, keep: not semaphore",
       "semaphores/limits": "kinds are exclusive, keep: not semaphore",
+      "semaphores/busy": "kinds are exclusive, keep: not semaphore",
       "semaphores/lock": "kinds are exclusive, keep: not semaphore",
       "several/none": "kinds are exclusive, keep: not multi",
       "several/all": "kinds are exclusive, keep: not multi",
@@ -406,8 +407,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       "attempts/re-armed": SESSION,
       "order/silent-waiter": SESSION,
       "order/stale-waiters": SESSION,
-      "wakes/anchor": SESSION,
-      "wakes/pushed-grant-is-renewed": SESSION,
+      "wakes/full-ttl": SESSION,
       "fences/expiry": SESSION,
       "semaphores/expiry": SESSION,
       "several/expiry": SESSION,

@@ -1,6 +1,6 @@
 // Planted mistakes in the rules of the line, the fences, the kinds and the names.
 
-import type { Grant, Request } from "../../src/core/store.ts";
+import type { Request } from "../../src/core/store.ts";
 import { bend, blindAttempt, type Mutant } from "./mutants.ts";
 
 export const ruleMutants: readonly Mutant[] = [
@@ -38,14 +38,12 @@ export const ruleMutants: readonly Mutant[] = [
     mistake: "a release wakes everybody",
     caughtBy: ["wakes/no-herd"],
     plant(store) {
-      const wakes = new Set<(grant?: Grant<null>) => void>();
+      const wakes = new Set<() => void>();
       const subscribe = store.subscribe.bind(store);
       store.subscribe = (request, wake) => {
         wakes.add(wake);
-        return subscribe(request, (grant) => {
-          for (const one of wakes)
-            if (one === wake) one(grant);
-            else one();
+        return subscribe(request, () => {
+          for (const one of wakes) one();
         });
       };
     },

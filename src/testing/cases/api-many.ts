@@ -101,10 +101,11 @@ export const manyCases: readonly ApiCase[] = [
     needs: [],
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
-      await Promise.all(AWKWARD_KEYS.map((key) => one.acquire(key, { wait: LONG_WAIT_MS })));
+      const leases = await Promise.all(AWKWARD_KEYS.map((key) => one.acquire(key, { wait: LONG_WAIT_MS })));
       for (const key of AWKWARD_KEYS)
         assert.equal(await two.tryAcquire(key), null, JSON.stringify(key).slice(0, 40));
       assert.deepEqual(await listed(two), [...AWKWARD_KEYS].sort());
+      await Promise.all(leases.map((lease) => lease.release()));
       await fails("ERR_LOCK_ARGUMENT", one.acquire(""));
       await fails("ERR_LOCK_ARGUMENT", one.acquire("x".repeat(4_097)));
       await fails("ERR_LOCK_ARGUMENT", one.acquire("half of a pair \ud83d"));

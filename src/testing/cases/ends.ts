@@ -99,8 +99,7 @@ export const endCases: readonly ContractCase[] = [
       const key = ctx.key();
       const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
       const b = ctx.party(two, key, { label: "b" });
-      const grant = await a.take();
-      assert.equal(grant.anchor, a.request.seq);
+      await a.take();
       await ctx.pass(100);
       const answer = await a.renew();
       assert.equal(answer.state, "renewed");

@@ -104,6 +104,21 @@ export const semaphoreCases: readonly ContractCase[] = [
     },
   },
   {
+    id: "semaphores/busy",
+    sentence: "a busy answer shows at most three of many holders",
+    promises: ["P17", "P21"],
+    level: "contract",
+    needs: [kind("semaphore")],
+    async run(ctx) {
+      const store = await ctx.open();
+      const key = ctx.key();
+      for (let i = 0; i < 5; i += 1) await ctx.party(store, key, { label: `holder ${i}`, limit: 5 }).take();
+      const busy = await ctx.party(store, key, { label: "try", limit: 5, queue: false }).refused();
+      assert.ok((busy.holders?.length ?? 0) <= 3, `${busy.holders?.length} holders are shown`);
+      if (busy.holderCount !== undefined) assert.equal(busy.holderCount, 5);
+    },
+  },
+  {
     id: "semaphores/lock",
     sentence: "a lock and a semaphore on one key exclude each other",
     promises: ["P1", "P11"],

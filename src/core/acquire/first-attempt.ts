@@ -1,0 +1,226 @@
+// The first attempt of a call, while no task of this process waits for the keys: one object for the call, its
+// request and, once it is granted, the place that its hold has among the queues. It makes no timer, no signal
+// and no promise but the caller's.
+//
+// Phases:
+// - "asking": the attempt is under way.
+// - "queued": a caller that waits was told "busy", got no answer, or another task came for the key meanwhile.
+//   The local queue goes on with the same request, and gets the answer that is still under way.
+// - "held": granted, and nobody else of this process wants the key.
+// - "over": the call has failed, or was told "busy" and does not wait.
+
+import type { FirstAnswer } from "./acquisition.ts";
+import type { Actor } from "../lease/actor.ts";
+import { anyAnswer, Call, callTimeoutMs, named } from "../util/store-call.ts";
+import { isDisconnected, isUnsent, type LockError, StoreUnavailableError } from "../errors.ts";
+import type { Hold, HoldLine } from "../lease/hold.ts";
+import type { LockManager } from "./lock-manager.ts";
+import { showKey } from "../key.ts";
+import type { HeldLease } from "../lease/lease.ts";
+import { isPlain, type Wish } from "../options.ts";
+import { makeRequest, unconfirmedError } from "./request.ts";
+import type { AttemptAnswer, Busy, Request } from "../store.ts";
+import type { Instant } from "../system.ts";
+
+/** A lease, or who has the keys where the caller does not wait. */
+export type Outcome = HeldLease | { readonly busy: Busy };
+
+export class FirstAttempt extends Call implements HoldLine {
+  readonly keys: readonly string[];
+  readonly wish: Wish;
+  readonly actor: Actor;
+  readonly request: Request;
+  sinceMs = 0;
+  readonly #keeper: LockManager;
+  /** Null once the call has settled: its promise keeps the handle, which must be free to be collected. */
+  #caller: { resolve(outcome: Outcome): void; reject(error: LockError): void } | null;
+  #phase: "asking" | "queued" | "held" | "over" = "asking";
+  #sentAt: Instant | null = null;
+  #hold: Hold | null = null;
+  /** Where the answer goes once the request is queued. */
+  #resolve: ((answer: AttemptAnswer) => void) | null = null;
+  #reject: ((error: LockError) => void) | null = null;
+
+  /** `queue`: whether the caller waits. */
+  constructor(
+    keeper: LockManager,
+    keys: readonly string[],
+    wish: Wish,
+    actor: Actor,
+    queue: boolean,
+    caller: { resolve(outcome: Outcome): void; reject(error: LockError): void },
+  ) {
+    super(keeper.system, "acquire", keys[0], callTimeoutMs(wish.ttlMs));
+    this.keys = keys;
+    this.wish = wish;
+    this.actor = actor;
+    this.#keeper = keeper;
+    this.#caller = caller;
+    this.request = makeRequest(keys, wish, wish.label, actor.name, keeper.system.randomId(), 1, queue);
+  }
+
+  get isAsking(): boolean {
+    return this.#phase === "asking";
+  }
+
+  /** What it holds, where nobody else of this process wants the key. */
+  get hold(): Hold | null {
+    return this.#hold;
+  }
+
+  start(): void {
+    const { caller, holds } = this.#keeper;
+    const sentAt = holds.now();
+    this.#sentAt = sentAt;
+    this.sinceMs = sentAt.monoMs;
+    if (caller.isSilent("acquire", sentAt.monoMs)) {
+      caller.rejectUnsent("acquire", this.keys[0]).catch((error: LockError) => this.#failed(error));
+      return;
+    }
+    const turn = caller.begin(this, sentAt.monoMs);
+    if (turn === null) this.#send();
+    else void turn.then(() => this.#send());
+  }
+
+  /** Rejects now. The store is told to forget the attempt, whatever it has made of it. */
+  stop(error: LockError): void {
+    this.#keeper.holds.abandonment.add(this.request);
+    this.#end(error);
+  }
+
+  /** The local queue takes over: it gets the answer, whenever that comes. */
+  enqueue(): FirstAnswer {
+    this.#phase = "queued";
+    const answer = new Promise<AttemptAnswer>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    return { request: this.request, sentAt: this.#sentAt as Instant, answer };
+  }
+
+  /** A task of the local queue has what this call asked for. */
+  granted(lease: HeldLease): void {
+    this.#settleCaller(lease);
+  }
+
+  refused(error: LockError): void {
+    const caller = this.#caller;
+    this.#caller = null;
+    caller?.reject(error);
+  }
+
+  /** Nobody of this process waits for the key. */
+  pass(_hold: Hold): boolean {
+    return false;
+  }
+
+  ended(_hold: Hold): void {
+    this.#phase = "over";
+    this.#keeper.forget(this);
+  }
+
+  protected override expired(error: LockError): void {
+    this.#failed(error);
+  }
+
+  #send(): void {
+    const { store } = this.#keeper;
+    const isSimple = this.keys.length === 1 && isPlain(this.wish);
+    try {
+      if (isSimple && store.direct !== undefined) {
+        store.direct.attempt(this.request, (error, answer) => this.#settle(error, answer));
+      } else {
+        store.attempt(this.request, this).then(
+          (answer) => this.#settle(null, answer),
+          (error: unknown) => this.#settle(error, null),
+        );
+      }
+    } catch (error) {
+      this.#settle(error, null);
+    }
+  }
+
+  #settle(error: unknown, answer: AttemptAnswer | null): void {
+    const { caller, store } = this.#keeper;
+    if (answer !== null) {
+      if (caller.answered(this)) this.#answered(answer);
+      return;
+    }
+    if (isDisconnected(error) && this.list !== null) {
+      // Whoever does not wait needs a grant: after any other answer the first try may still be granted, and
+      // nobody would release that grant.
+      const settles = this.request.queue ? anyAnswer : (again: AttemptAnswer): boolean => "granted" in again;
+      const repeated = caller.repeat(this, (io) => store.attempt(this.request, io), error, settles);
+      repeated.then(
+        (late) => this.#settle(null, late),
+        (failure: unknown) => this.#giveUp(failure),
+      );
+    } else {
+      this.#giveUp(error);
+    }
+  }
+
+  #giveUp(error: unknown): void {
+    if (this.#keeper.caller.end(this)) this.#failed(named(error, "acquire", this.keys[0]));
+  }
+
+  #answered(answer: AttemptAnswer): void {
+    if (this.#phase === "queued") return this.#resolve?.(answer);
+    if (this.#phase !== "asking") return;
+    if ("granted" in answer) {
+      const { holds } = this.#keeper;
+      const now = holds.now();
+      const hold = holds.begin(this.request, this.wish, answer.granted, this.#sentAt as Instant, now);
+      if (hold !== null) return this.#take(hold, now);
+    }
+    if (this.request.queue) {
+      this.#keeper.enqueue(this);
+      return this.#resolve?.(answer);
+    }
+    if ("busy" in answer) {
+      this.#phase = "over";
+      this.#keeper.forget(this);
+      return this.#settleCaller({ busy: answer.busy });
+    }
+    const { request } = this;
+    const error =
+      "unconfirmed" in answer
+        ? unconfirmedError(request, answer.unconfirmed.why)
+        : new StoreUnavailableError(
+            `the store's answer about ${showKey(request.keys[0] as string)} came too late`,
+          );
+    this.stop(error);
+  }
+
+  #take(hold: Hold, now: Instant): void {
+    this.#phase = "held";
+    this.#hold = hold;
+    this.#settleCaller(this.#keeper.adopt(this, hold, now));
+  }
+
+  /** Whether it was granted is unknown, unless it was not sent. */
+  #failed(error: LockError): void {
+    if (this.#phase === "queued") return this.#reject?.(error);
+    if (this.#phase !== "asking") return;
+    if (this.request.queue && error.retryable) {
+      this.#keeper.enqueue(this);
+      return this.#reject?.(error);
+    }
+    // It is not held (P8), and the store is told until it knows that too.
+    if (isUnsent(error)) this.#keeper.store.forget?.(this.request);
+    else this.#keeper.holds.abandonment.add(this.request);
+    this.#end(error);
+  }
+
+  #end(error: LockError): void {
+    this.#phase = "over";
+    this.#keeper.forget(this);
+    this.refused(error);
+  }
+
+  #settleCaller(outcome: Outcome): void {
+    const caller = this.#caller;
+    this.#caller = null;
+    caller?.resolve(outcome);
+  }
+}

@@ -1,0 +1,196 @@
+// One grant of the store as this process keeps it: its window, its fences, and the handle that uses it at the moment.
+// A hold outlives its handles when it is passed from task to task. It ends once and for ever (P6).
+
+import { DueEntry } from "../util/due-lists.ts";
+import type { HeldLease } from "./lease.ts";
+import { isPlain, type Shape } from "../options.ts";
+import type { Grant, LossReason, Request } from "../store.ts";
+import type { Instant } from "../system.ts";
+import { type Clock, remainingMs, type Window } from "./validity-window.ts";
+
+/** Told when a hold finds out by itself that it is over. */
+export interface HoldKeeper {
+  readonly clock: Clock;
+  /** The longest window that the store can give. */
+  readonly longestMs: number;
+  now(): Instant;
+  lost(hold: Hold, reason: LossReason, detail?: string): void;
+}
+
+/** Less than one, because the store's clock may run slower than ours. */
+const PASSES_PER_US = 0.95;
+
+/** The line whose tasks want what this hold holds. */
+export interface HoldLine {
+  pass(hold: Hold): boolean;
+  ended(hold: Hold): void;
+}
+
+/** One due time of a hold. */
+export class HoldDue extends DueEntry {
+  readonly hold: Hold;
+
+  constructor(hold: Hold) {
+    super();
+    this.hold = hold;
+  }
+}
+
+export class Hold {
+  /** When it is renewed. */
+  readonly renewalDue: HoldDue = new HoldDue(this);
+  /** When its holder is warned, or has lost it. */
+  readonly lossDue: HoldDue = new HoldDue(this);
+  /** Its neighbours among all holds. */
+  previous: Hold | null = null;
+  next: Hold | null = null;
+  readonly request: Request;
+  readonly shape: Shape;
+  readonly cookie: unknown;
+  /** When the store's grant arrived, by the monotonic clock: the hand-off slice counts from here. */
+  readonly grantedAtMs: number;
+  readonly #keeper: HoldKeeper;
+  readonly #firstFences: readonly bigint[];
+  readonly #room: number;
+  #passed = 0;
+  #window: Window;
+  #ended = false;
+  lease: HeldLease | null = null;
+  /** Where it may be handed on. */
+  line: HoldLine | null = null;
+  #ttlMs: number;
+  /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
+  #dueUntilMs: number;
+  /** The grant counts from a heartbeat and is short: to be renewed before anything else. */
+  readonly provisional: boolean;
+  endangered = false;
+  /** A renewal of it is under way, and will say when the next one is due. */
+  renewing = false;
+  /** A record that says what its holder waits for is not handed on: the note would be another's. */
+  noted = false;
+
+  constructor(
+    keeper: HoldKeeper,
+    request: Request,
+    shape: Shape,
+    grant: Grant,
+    sentAt: Instant,
+    grantedAtMs: number,
+  ) {
+    this.#keeper = keeper;
+    this.request = request;
+    this.shape = shape;
+    this.cookie = grant.cookie;
+    this.#firstFences = grant.fences;
+    this.#room = grant.fenceRoom;
+    this.#window = { since: sentAt, validMs: grant.validMs };
+    this.grantedAtMs = grantedAtMs;
+    this.#ttlMs = shape.ttlMs;
+    this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
+    this.provisional = this.short;
+  }
+
+  get window(): Window {
+    return this.#window;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get ttlMs(): number {
+    return this.#ttlMs;
+  }
+
+  /** How long a window gets at the most: the ttl, or less where the store gives less at a time. */
+  get termMs(): number {
+    return Math.min(this.#ttlMs, this.#keeper.longestMs);
+  }
+
+  /** Its window is not the one that was asked for, but that of a waiter which was chosen: to be renewed at once. */
+  get short(): boolean {
+    return this.#window.validMs < this.termMs;
+  }
+
+  /** What the store still owes, even to a holder that does not renew: a short grant's full ttl, or the rest of one that it gives by and by. */
+  owedMs(nowMs: number): number {
+    if (this.termMs === this.#ttlMs) return this.#window.validMs < this.#ttlMs ? this.#ttlMs : 0;
+    const windowEndMs = this.#window.since.monoMs + this.#window.validMs;
+    return this.#dueUntilMs > windowEndMs + 1 ? Math.max(0, this.#dueUntilMs - nowMs) : 0;
+  }
+
+  /** The lease was extended: from that send it lasts so long. */
+  extended(sentAt: Instant, ttlMs: number): void {
+    this.#ttlMs = ttlMs;
+    this.#dueUntilMs = sentAt.monoMs + ttlMs;
+  }
+
+  /** The kind of request that a store may take in its callback form. */
+  get isPlain(): boolean {
+    return this.request.keys.length === 1 && isPlain(this.shape);
+  }
+
+  /** The fences in use, in the order of `request.keys`. */
+  get fences(): readonly bigint[] {
+    if (this.#passed === 0) return this.#firstFences;
+    const passed = BigInt(this.#passed);
+    return this.#firstFences.map((fence) => fence + passed);
+  }
+
+  /** Whether its fence is no longer the one that the store granted. */
+  get wasPassed(): boolean {
+    return this.#passed > 0;
+  }
+
+  /** At most one hand-off, and one more for each microsecond: by the clock alone a store knows which fences a vanished holder may have used. */
+  get hasRoom(): boolean {
+    return this.#passed < Math.min(this.#room, 1 + this.#heldUs() * PASSES_PER_US);
+  }
+
+  #heldUs(): number {
+    return (this.#keeper.now().monoMs - this.grantedAtMs) * 1_000;
+  }
+
+  /** ms for which this hold is certain, by all clocks and by its lease's own limit; 0 latches the loss. */
+  remaining(now: Instant = this.#keeper.now()): number {
+    if (this.#ended) return 0;
+    const left = this.#left(now);
+    if (left > 0) return left;
+    this.#keeper.lost(this, this.#limitMs(now) <= 0 ? "max-hold" : "expired");
+    return 0;
+  }
+
+  /** As `remaining`, but without deciding anything. */
+  #left(now: Instant): number {
+    return Math.min(remainingMs(this.#window, now, this.#keeper.clock), this.#limitMs(now));
+  }
+
+  #limitMs(now: Instant): number {
+    return (this.lease?.endsAtMs ?? Number.POSITIVE_INFINITY) - now.monoMs;
+  }
+
+  /** A renewal was confirmed. It can only move the end forward, and never brings back what is over. */
+  renewed(sentAt: Instant, validMs: number): boolean {
+    if (this.remaining() === 0) return false;
+    const window = { since: sentAt, validMs };
+    const now = this.#keeper.now();
+    if (remainingMs(window, now, this.#keeper.clock) > remainingMs(this.#window, now, this.#keeper.clock)) {
+      this.#window = window;
+      this.endangered = false;
+    }
+    return true;
+  }
+
+  /**
+   * The next handle gets a larger fence. It keeps up with the clock, as the fences of the store do: should the store forget
+   * this hold, what is handed on here is not older than what is granted there meanwhile, but for a network's delay.
+   */
+  pass(): void {
+    const byClock = Math.floor(this.#heldUs() * PASSES_PER_US);
+    this.#passed = Math.min(this.#room, Math.max(this.#passed + 1, byClock));
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+}

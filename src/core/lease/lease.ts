@@ -1,0 +1,238 @@
+// The handle that a caller gets. It owns no timer and makes no decision: whether it is held is read from the clock each
+// time (P7), and everything that needs the store is asked of the keeper.
+
+import type { Actor } from "./actor.ts";
+import type { Lease } from "../api.ts";
+import { showCallers } from "../util/caller-frame.ts";
+import type { Duration } from "../duration.ts";
+import { InvalidArgumentError, type LockError, LockLostError } from "../errors.ts";
+import type { LeaseEvent } from "../events.ts";
+import type { Hold } from "./hold.ts";
+import { showKey } from "../key.ts";
+import type { Wish } from "../options.ts";
+import type { LossReason, Mode } from "../store.ts";
+import { printedAsJson } from "../util/inspect.ts";
+
+/** What a lease needs done. */
+export interface LeaseKeeper {
+  release(lease: HeldLease): Promise<boolean>;
+  extend(lease: HeldLease, ttl: Duration | undefined): Promise<void>;
+  verify(lease: HeldLease): Promise<boolean>;
+  /** Says in the record what its holder waits for; null clears it. */
+  note(hold: Hold, note: string | null): Promise<void>;
+}
+
+const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
+  expired: "its window ended before a renewal was confirmed",
+  gone: "the store no longer knows this holder",
+  revoked: "an operator revoked it",
+  "max-hold": "it was held for as long as maxHold allows",
+  session: "the store ended this process's session",
+  closed: "its locks were closed",
+};
+
+export class HeldLease implements Lease {
+  /** The locks that it belongs to; keys of different stores have nothing to do with each other. */
+  readonly owner: LeaseKeeper;
+  readonly actor: Actor;
+  readonly wish: Wish;
+  /** One, or one per key where the store cannot take several at once. */
+  readonly holds: readonly Hold[];
+  readonly keys: readonly string[];
+  readonly grantedAtMs: number;
+  /** Monotonic moment at which `maxHold` is over. */
+  readonly endsAtMs: number;
+  readonly #fences: readonly bigint[];
+  /** What its caller has, until the sweep of unreleased leases leaves it to the caller alone. */
+  handle: object | null = null;
+  #state: "held" | "released" | "lost" = "held";
+  #lost: LockLostError | null = null;
+  /** What its signal aborts with because its locks are being closed. */
+  #closing: LockLostError | null = null;
+  #controller: AbortController | null = null;
+  #release: Promise<boolean> | null = null;
+  /** Re-entries that have not let go. */
+  #joined = 0;
+  /** Its own holder has let go while a re-entry was inside. */
+  #letGo = false;
+
+  constructor(owner: LeaseKeeper, holds: readonly Hold[], wish: Wish, actor: Actor, nowMs: number) {
+    this.owner = owner;
+    this.actor = actor;
+    this.wish = wish;
+    this.holds = holds;
+    this.keys =
+      holds.length === 1 ? (holds[0] as Hold).request.keys : holds.flatMap((hold) => hold.request.keys);
+    this.#fences = holds.length === 1 ? (holds[0] as Hold).fences : holds.flatMap((hold) => hold.fences);
+    this.grantedAtMs = nowMs;
+    this.endsAtMs = nowMs + wish.maxHoldMs;
+    for (const hold of holds) hold.lease = this;
+    actor.add(this);
+  }
+
+  get key(): string {
+    return this.keys[0] as string;
+  }
+
+  get label(): string {
+    return this.wish.label;
+  }
+
+  get mode(): Mode {
+    return this.wish.mode;
+  }
+
+  get fence(): bigint {
+    if (this.keys.length === 1) return this.#fences[0] as bigint;
+    throw new InvalidArgumentError(
+      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      { key: this.key },
+    );
+  }
+
+  fenceOf(key: string): bigint {
+    const fence = this.#fences[this.keys.indexOf(key)];
+    if (fence !== undefined) return fence;
+    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+  }
+
+  get held(): boolean {
+    return this.remaining > 0;
+  }
+
+  get remaining(): number {
+    return this.#letGo ? 0 : this.sectionMs;
+  }
+
+  get sections(): readonly HeldLease[] {
+    return [this];
+  }
+
+  /** ms for which the keys are certainly held, by this handle or by a re-entry that has outlasted it. */
+  get sectionMs(): number {
+    if (this.#state !== "held") return 0;
+    if (this.holds.length === 1) return (this.holds[0] as Hold).remaining();
+    return Math.min(...this.holds.map((hold) => hold.remaining()));
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#lost !== null) this.#controller.abort(this.#lost);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Aborts the signal although the lease is held: whoever works under it is to stop. */
+  tell(reason: LockError): void {
+    if (!this.signal.aborted) this.#controller?.abort(reason);
+  }
+
+  /** Its holder has been told that the locks are being closed. */
+  get isClosing(): boolean {
+    return this.#closing !== null;
+  }
+
+  notifyClosed(): void {
+    this.#closing ??= this.#lossError("closed", LOSS_TEXT.closed);
+    this.tell(this.#closing);
+  }
+
+  /** Set once the lease was lost. */
+  get lost(): LockLostError | null {
+    return this.#lost;
+  }
+
+  assertHeld(): void {
+    if (this.held) return;
+    throw this.#lost ?? this.overError();
+  }
+
+  /** For a handle that was let go of. */
+  overError(): LockLostError {
+    return this.#lossError("gone", "it was released");
+  }
+
+  verify(): Promise<boolean> {
+    return this.owner.verify(this);
+  }
+
+  extend(ttl?: Duration): Promise<void> {
+    return this.owner.extend(this, ttl);
+  }
+
+  release(): Promise<boolean> {
+    this.#release ??= this.#joined === 0 ? this.owner.release(this) : this.#leaveOthersInside();
+    return this.#release;
+  }
+
+  /** One more handle of the same actor; the key goes back when the last one has let go. */
+  join(): void {
+    this.#joined += 1;
+  }
+
+  leave(): Promise<boolean> {
+    this.#joined -= 1;
+    if (this.#joined === 0 && this.#letGo) return this.owner.release(this);
+    return Promise.resolve(this.sectionMs > 0);
+  }
+
+  #leaveOthersInside(): Promise<boolean> {
+    const { held } = this;
+    this.#letGo = true;
+    this.actor.delete(this);
+    return Promise.resolve(held);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => {});
+  }
+
+  toJSON(): Record<string, unknown> {
+    const fences = Object.fromEntries(this.keys.map((key, i) => [key, String(this.#fences[i])]));
+    return {
+      key: this.key,
+      keys: this.keys,
+      label: this.label,
+      mode: this.mode,
+      permits: this.wish.permits,
+      limit: this.wish.limit,
+      ...(this.keys.length === 1 ? { fence: String(this.#fences[0]) } : { fences }),
+      held: this.held,
+      remaining: this.remaining,
+    };
+  }
+
+  /** As every event shows it. */
+  toEvent(): LeaseEvent {
+    return { key: this.key, keys: this.keys, label: this.label, fence: this.#fences[0] as bigint };
+  }
+
+  /** Let go by its holder: from now on `held` is false. */
+  markReleased(): void {
+    this.#state = "released";
+    this.actor.delete(this);
+  }
+
+  /** Lost, for ever. Returns false if it had ended before. */
+  markLost(reason: LossReason, detail: string | undefined): boolean {
+    if (this.#state !== "held") return false;
+    this.#state = "lost";
+    const why = detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`;
+    const told = reason === "closed" ? this.#closing : null;
+    this.#lost = told ?? this.#lossError(reason, why, detail);
+    this.actor.delete(this);
+    this.#controller?.abort(this.#lost);
+    return true;
+  }
+
+  #lossError(reason: LossReason, why: string, detail?: string): LockLostError {
+    return new LockLostError(
+      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
+      { key: this.key, reason, fence: this.#fences[0], detail },
+    );
+  }
+}
+
+printedAsJson(HeldLease);
+showCallers(HeldLease.prototype, "extend", "verify", "release");

@@ -1,0 +1,67 @@
+// Leases that nobody releases. When the process has nothing left to do, they are released, so that others
+// need not wait for their ttl. One whose handle was garbage-collected is reported: nobody can release it any
+// more before the process ends. A lease that lives for less than a sweep costs nothing here.
+
+import type { HeldLease } from "./lease.ts";
+import type { System } from "../system.ts";
+
+const SWEEP_MS = 1_000;
+
+export interface UnreleasedDeps {
+  readonly system: System;
+  leases(): readonly HeldLease[];
+  release(leases: readonly HeldLease[]): void;
+}
+
+export class UnreleasedLeases {
+  readonly #deps: UnreleasedDeps;
+  readonly #collected: FinalizationRegistry<HeldLease>;
+  #stop: (() => void) | null = null;
+
+  constructor(deps: UnreleasedDeps) {
+    this.#deps = deps;
+    this.#collected = new FinalizationRegistry((lease) => this.#report(lease));
+  }
+
+  /** A lease begins. */
+  watch(): void {
+    if (this.#stop === null) this.#start();
+  }
+
+  stop(): void {
+    this.#stop?.();
+    this.#stop = null;
+  }
+
+  #start(): void {
+    const { system } = this.#deps;
+    const off = system.beforeExit?.(() => this.#deps.release(this.#deps.leases()));
+    let cancel = (): void => {};
+    const sweep = (): void => {
+      const leases = this.#deps.leases();
+      if (leases.length === 0) return this.stop();
+      for (const lease of leases) this.#forgetHandle(lease);
+      cancel = system.after(SWEEP_MS, sweep, "background");
+    };
+    cancel = system.after(SWEEP_MS, sweep, "background");
+    this.#stop = () => {
+      off?.();
+      cancel();
+    };
+  }
+
+  /** From now on only the caller keeps the handle. */
+  #forgetHandle(lease: HeldLease): void {
+    if (lease.handle === null) return;
+    this.#collected.register(lease.handle, lease);
+    lease.handle = null;
+  }
+
+  #report(lease: HeldLease): void {
+    if (!lease.held) return;
+    this.#deps.system.warn(
+      `the lease of ${JSON.stringify(lease.key)} was garbage-collected and not released`,
+      "this process holds the key until it exits. Call release(), or acquire with using()",
+    );
+  }
+}

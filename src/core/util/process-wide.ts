@@ -1,0 +1,11 @@
+// State that belongs to the process and not to a copy of this package. A process can have several copies: the
+// ES modules and the CommonJS copy, or one in each bundle of a framework.
+
+/** The version of the package, as a test ensures: copies of different versions share nothing. */
+const VERSION = "0.2.0";
+
+/** The value under `name`, made by the first copy that asks for it. */
+export function processWide<T>(name: string, make: () => T): T {
+  const values = globalThis as unknown as Record<symbol, T | undefined>;
+  return (values[Symbol.for(`holdfast:${name}:${VERSION}`)] ??= make());
+}

@@ -1,0 +1,34 @@
+// The clock that goes on while the machine is suspended, from the uptime that the runtime reports.
+//
+// Node on Linux and Windows reports it in steps of 10 to 16 ms. Node on macOS, Bun, Deno and some containers
+// report whole seconds: a lease would seem up to a second older than it is. Such a clock is ignored, and the
+// wall clock alone shows that the machine was suspended.
+
+/** Reading the uptime costs a file read: it is read again when another clock has moved on by this much. */
+const REFRESH_MS = 5;
+/** The steps of the uptime: a smaller difference is its rounding, not a suspend. */
+const ROUNDING_MS = 20;
+
+/** `readUptime` returns seconds. The clock starts as the monotonic one and is ahead of it after a suspend. */
+export function bootClock(readUptime: () => number): (monoMs: number, wallMs: number) => number {
+  let readAt = { monoMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
+  /** Uptime less the monotonic clock when the uptime first had a fraction of a second; null before that. */
+  let originMs: number | null = null;
+  let aheadMs = 0;
+
+  const refresh = (monoMs: number): void => {
+    const seconds = readUptime();
+    if (originMs === null && Number.isInteger(seconds)) return;
+    const differenceMs = seconds * 1_000 - monoMs;
+    originMs ??= differenceMs;
+    if (Math.abs(differenceMs - originMs - aheadMs) >= ROUNDING_MS) aheadMs = differenceMs - originMs;
+  };
+
+  return (monoMs, wallMs) => {
+    if (monoMs - readAt.monoMs >= REFRESH_MS || Math.abs(wallMs - readAt.wallMs) >= REFRESH_MS) {
+      readAt = { monoMs, wallMs };
+      refresh(monoMs);
+    }
+    return monoMs + aheadMs;
+  };
+}
