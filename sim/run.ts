@@ -1,8 +1,8 @@
 // One run: a world made from its settings, a safety phase with faults, then healing and a liveness phase, then the checkers.
 
 import { createHash } from "node:crypto";
-import { callTimeoutMs } from "../src/core/call.ts";
-import { defaultGraceMs } from "../src/core/window.ts";
+import { callTimeoutMs } from "../src/core/util/store-call.ts";
+import { defaultGraceMs } from "../src/core/lease/validity-window.ts";
 import { check, type NamedViolation } from "./checkers/index.ts";
 import type { History, HistoryEvent } from "./history.ts";
 import { type Fault, type FaultKind, type SimSettings, type SimStoreName } from "./settings.ts";

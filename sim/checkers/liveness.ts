@@ -12,8 +12,13 @@ export const recovery: Checker = (history) => {
   const { context } = history;
   const outcomes = new Map(ofType(history, "granted", "refused").map((event) => [event.ask, event]));
   const longestTtl = ofType(history, "ask").reduce((ttl, ask) => Math.max(ttl, ask.ttlMs), 0);
-  // Nobody crashed: then nothing has to run out, because whatever is over was abandoned.
-  const crashed = history.events.some((event) => event.type === "crashed");
+  // Nobody crashed: then nothing has to run out, because whatever is over was abandoned. Locks that are
+  // closed while the store cannot be told leave their keys to the ttl, as a crash does.
+  const crashed = history.events.some(
+    (event) =>
+      event.type === "crashed" ||
+      (event.type === "fault" && !context.calm && event.what.startsWith("shutdown")),
+  );
   const expiryMs = context.freeAfterCrashMs(longestTtl);
   const freeMs = crashed ? expiryMs : Math.min(expiryMs, context.abandonMs);
   const callMs = context.callTimeoutMs(longestTtl);

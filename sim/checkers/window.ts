@@ -88,8 +88,9 @@ export const lossInTime: Checker = (history) => {
     const moved = history.context.clocksSet === true || reset.has(event.lease);
     const allowedMs = history.context.slackMs + (moved ? CLOCK_NOTICED_MS : 0);
     if (belief === undefined || event.at <= belief.windowEnd + allowedMs) continue;
+    // A clock that was set is noticed some time after the end, unless the process stops before that.
     const wasStopped = stops(history, event.client).some(
-      ([from, to]) => from <= belief.windowEnd && to >= belief.windowEnd - SIGNAL_MARGIN_MS,
+      ([from, to]) => from <= belief.windowEnd + allowedMs && to >= belief.windowEnd - SIGNAL_MARGIN_MS,
     );
     if (!wasStopped) {
       const late = (event.at - belief.windowEnd).toFixed(1);

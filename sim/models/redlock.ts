@@ -267,12 +267,12 @@ class Rules {
   /** The rule of a node: free or mine, and larger than all it has accepted. */
   #arrives(copy: State, node: number, who: number, round: number): void {
     const { c, holder, fence, mode } = this.#at.node(node);
-    const { proposals, ending, number } = this.#at.talk(node, who);
+    const { proposals, number } = this.#at.talk(node, who);
     const at = proposals + 2 * round;
     const proposed = copy[this.#at.attempt(who).fences + round] as number;
     const mine = copy[holder] === who + 1;
     copy[at] = Message.No;
-    if (copy[mode] !== Mode.Votes || copy[ending] === Message.Yes) return;
+    if (copy[mode] !== Mode.Votes) return;
     if (copy[holder] !== NOBODY && !mine) return;
     const own = mine && copy[c] === (copy[fence] as number) + this.#room;
     const accepted = (own ? copy[fence] : copy[c]) as number;
@@ -292,14 +292,15 @@ class Rules {
   #ends(copy: State, node: number, who: number): void {
     const { c, holder, fence } = this.#at.node(node);
     const own = this.#at.attempt(who);
-    // A proposal that was given up may still arrive; one of a request that was released may not.
-    copy[this.#at.talk(node, who).ending] = copy[own.phase] === Phase.GaveUp ? Message.No : Message.Yes;
-    if (copy[holder] !== who + 1) return;
-    copy[holder] = NOBODY;
+    copy[this.#at.talk(node, who).ending] = Message.Yes;
+    const isHeld = copy[holder] === who + 1;
+    if (isHeld) copy[holder] = NOBODY;
+    if (this.#settings.mistake === "counter-per-node") return;
     const [top, held] = [copy[c] as number, copy[fence] as number];
-    if (top !== held + this.#room || this.#settings.mistake === "counter-per-node") return;
     const used = this.#settings.mistake === "release-returns-all" ? held : (copy[own.used] as number);
-    copy[c] = Math.min(top, Math.max(held, used));
+    if (isHeld && top === held + this.#room) copy[c] = Math.min(top, Math.max(held, used));
+    // A proposal of it that arrives later is too low.
+    copy[c] = Math.max(copy[c] as number, this.#at.fenceOf(copy, who));
   }
 
   #renewed(copy: State, node: number, who: number): void {
@@ -359,8 +360,9 @@ class Rules {
       for (let round = 0; round < this.#settings.proposals; round += 1) {
         if (copy[talk.proposals + 2 * round] === Message.Yes) copy[talk.before] = 1;
       }
-      // Whether an id has ended is forgotten too.
-      if (copy[talk.ending] === Message.Yes) copy[talk.ending] = Message.No;
+      // The counter that rejects late proposals is forgotten too, unless only the clock jumped.
+      if (this.#settings.jumping !== true && copy[talk.ending] === Message.Yes)
+        copy[talk.ending] = Message.No;
     }
   }
 

@@ -7,7 +7,10 @@ import { join } from "node:path";
 import type { Mutant } from "./list.ts";
 import type { UnitMutant } from "./unit-list.ts";
 
-type Edited = Pick<Mutant, "name" | "file" | "edits">;
+type Edited = Pick<Mutant, "name" | "file" | "edits"> & Pick<UnitMutant, "needsServer">;
+
+/** What tests with servers need beside the sources. */
+const SERVER_TESTS = ["test", "faults", "bench", "examples", "scripts", "vitest.config.ts"];
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -28,10 +31,15 @@ export function killByTests(mutant: UnitMutant): Killed {
   return inCopy(mutant, (copy) => {
     const startedMs = performance.now();
     const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-    const { status } = spawnSync(process.execPath, [vitest, "run", "--root", copy, ...mutant.tests], {
+    const args = [vitest, "run", "--no-color", "--root", copy, ...mutant.tests];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, {
       cwd: copy,
+      encoding: "utf8",
       timeout: 300_000,
     });
+    // Tests that could not be run have seen nothing.
+    if (!/Tests .*\d+ (passed|failed)/.test(stdout))
+      throw new Error(`"${mutant.name}": the tests could not be run: ${stderr}${stdout}`);
     const seconds = (performance.now() - startedMs) / 1_000;
     return { mutant: mutant.name, by: status === 0 ? null : "unit tests", runs: 1, seconds };
   });
@@ -43,6 +51,8 @@ function inCopy(mutant: Edited, run: (copy: string) => Killed): Killed {
   mkdirSync(copy, { recursive: true });
   try {
     for (const folder of ["src", "sim"]) cpSync(join(root, folder), join(copy, folder), { recursive: true });
+    const more = mutant.needsServer === true ? SERVER_TESTS : [];
+    for (const path of more) cpSync(join(root, path), join(copy, path), { recursive: true });
     for (const file of ["package.json", "tsconfig.json", join("scripts", "lua.mjs")])
       cpSync(join(root, file), join(copy, file));
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));

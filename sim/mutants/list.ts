@@ -16,29 +16,34 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
   {
     name: "window from the reply",
-    file: "core/acquire.ts",
+    file: "core/acquire/acquisition.ts",
     edits: [
       {
-        find: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED];",
-        put: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED] && this.#deps.holds.now();",
+        find: "this.#take(answer.granted, sentAt)",
+        put: "this.#take(answer.granted, holds.now())",
+      },
+      {
+        file: "core/acquire/first-attempt.ts",
+        find: "answer.granted, this.#sentAt as Instant, now)",
+        put: "answer.granted, now, now)",
       },
     ],
     killers: ["windowHonesty"],
   },
   {
     name: "window from the first send of a waiter",
-    file: "core/acquire.ts",
+    file: "core/acquire/acquisition.ts",
     edits: [
       {
-        find: "const sentAt = this.#sentAt[grant.anchor % SENDS_REMEMBERED];",
-        put: "const sentAt = this.#sentAt[1 % SENDS_REMEMBERED];",
+        find: "const sentAt = first?.sentAt ?? holds.now();",
+        put: "const sentAt = ((this as { first?: Instant }).first ??= first?.sentAt ?? holds.now());",
       },
     ],
     killers: ["fullTtl", "recovery", "bounds", "leftovers", "wakeUp", "windowHonesty"],
   },
   {
     name: "wall clock",
-    file: "core/window.ts",
+    file: "core/lease/validity-window.ts",
     edits: [
       {
         find: "return Math.max(mono, now.bootMs - since.bootMs, now.wallMs - since.wallMs);",
@@ -49,7 +54,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "no grace and no drift",
-    file: "core/window.ts",
+    file: "core/lease/validity-window.ts",
     edits: [
       { find: "return Math.max(50, ttlMs / 10);", put: "return ttlMs * 0;" },
       {
@@ -72,14 +77,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "renewal after loss",
-    file: "core/renewal.ts",
+    file: "core/lease/renewal.ts",
     edits: [
       {
         find: "    if (hold.ended) return;\n    hold.renewing = false;\n    if (answer.state",
         put: "    hold.renewing = false;\n    if (answer.state",
       },
       {
-        file: "core/hold.ts",
+        file: "core/lease/hold.ts",
         find: "    if (this.remaining() === 0) return false;\n",
         put: "    this.#ended = false;\n",
       },
@@ -88,7 +93,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "thrown renew treated as renewed",
-    file: "core/renewal.ts",
+    file: "core/lease/renewal.ts",
     edits: [
       {
         find: "      for (const hold of batch) this.#retry(hold);\n",
@@ -99,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "subscribe after check, without a second look",
-    file: "core/acquire.ts",
+    file: "core/acquire/acquisition.ts",
     edits: [
       {
         find: "        await this.#subscribe();\n        continue;\n",
@@ -111,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "no re-check after wake",
-    file: "core/acquire.ts",
+    file: "core/acquire/acquisition.ts",
     edits: [
       {
         find: "    this.#woken = true;\n    this.#resume?.();\n",
@@ -122,21 +127,19 @@ export const mutants: readonly Mutant[] = [
     killers: ["recovery", "wakeUp", "leftovers", "bounds"],
   },
   {
-    name: "a pushed grant is a lease",
-    file: "core/acquire.ts",
+    name: "a reserved key is granted for the claim window",
+    file: "stores/shared/ledger.ts",
     edits: [
       {
-        find: "(request, () => {\n          if (this.#request.id === request.id) this.#wake();\n",
-        put:
-          '(request, (grant) => {\n          if (this.#request.id !== request.id || this.#state !== "running") return;\n' +
-          "          if (grant === undefined || !this.#take(grant)) this.#wake();\n",
+        find: "        validMs: request.ttlMs,\n",
+        put: "        validMs: request.seq === 1 ? request.ttlMs : Math.min(1_000, request.ttlMs),\n",
       },
     ],
     killers: ["fullTtl"],
   },
   {
     name: "abandon forgotten after a timeout",
-    file: "core/abandonment.ts",
+    file: "core/lease/abandonment.ts",
     edits: [
       {
         find: "      else this.#enqueue(pending, nowMs);\n",
@@ -147,15 +150,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "an unknown outcome counts as not sent",
-    file: "core/single-attempt.ts",
-    edits: [
-      { find: "    if (isUnsent(error)) deps", put: "    if (isUnsent(error) || error !== null) deps" },
-    ],
+    file: "core/acquire/first-attempt.ts",
+    edits: [{ find: "if (isUnsent(error)) this", put: "if (isUnsent(error) || error !== null) this" }],
     killers: ["recovery", "leftovers", "wakeUp", "bounds"],
   },
   {
     name: "hand-off after the window",
-    file: "core/line.ts",
+    file: "core/acquire/local-queue.ts",
     edits: [
       { find: "hold.remaining() >= freshMs(hold)", put: "!hold.ended" },
       { find: "this.#sliceLeftMs(hold) > 0 &&", put: "this.#deps.handoffMs > 0 &&" },
@@ -164,16 +165,16 @@ export const mutants: readonly Mutant[] = [
         put: "this.#deps.system.after(Math.max(5, this.#sliceLeftMs(hold)), () => {",
       },
       {
-        file: "core/keeper.ts",
-        find: "if (lease.sectionMs === 0) return false;\n    lease.markReleased();",
-        put: "if (lease.lost !== null) return false;\n    lease.markReleased();",
+        file: "core/acquire/lock-manager.ts",
+        find: "if (lease.sectionMs === 0) {\n      this.holds",
+        put: "if (lease.lost !== null) {\n      this.holds",
       },
     ],
     killers: ["oneOutcome", "exclusion", "windowHonesty"],
   },
   {
     name: "hand-off without a new fence",
-    file: "core/hold.ts",
+    file: "core/lease/hold.ts",
     edits: [{ find: "    this.#passed = Math.min(", put: "    this.#passed *= Math.min(" }],
     killers: ["fences"],
   },
@@ -204,7 +205,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "close does not abort the signal",
-    file: "core/lease.ts",
+    file: "core/lease/lease.ts",
     edits: [
       { find: "    this.tell(this.#closing);\n", put: "" },
       {
@@ -216,8 +217,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "close forgets attempts in flight",
-    file: "core/keeper.ts",
-    edits: [{ find: "attempt.stop(closedError(attempt.keys));", put: "void attempt.keys;" }],
+    file: "core/acquire/lock-manager.ts",
+    edits: [{ find: "line.stop(closedError(line.keys));", put: "void line.keys;" }],
     killers: ["leftovers", "recovery", "wakeUp", "bounds", "oneOutcome"],
   },
   {
@@ -246,13 +247,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "no note says what a holder waits for",
-    file: "core/notes.ts",
+    file: "core/deadlock/note-writer.ts",
     edits: [{ find: "note === null ? null : { waitingFor: note }", put: "null" }],
     killers: ["deadlocks"],
   },
   {
     name: "everybody in a circle gives way",
-    file: "core/deadlock.ts",
+    file: "core/deadlock/detector.ts",
     edits: [
       {
         find: "for (const lease of own.get(nameOf(youngest(knot.records))) ?? []) {",
@@ -263,7 +264,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a circle counts without the word of its members",
-    file: "core/deadlock.ts",
+    file: "core/deadlock/detector.ts",
     edits: [
       {
         find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",

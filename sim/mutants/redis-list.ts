@@ -1,65 +1,84 @@
-// Mistakes in the redis store and in its scripts. The scripts are changed as they are written, and run as they are.
+// Mistakes in the redis store and in its scripts. The scripts are changed as they are written, and run as they
+// are.
 
 import type { Mutant } from "./list.ts";
 
-const RULES = "stores/redis/scripts/rules.lua";
-const ATTEMPT = "stores/redis/scripts/attempt.lua";
+const RECORD = "stores/redis/scripts/record.lua";
+const LEDGER = "stores/redis/scripts/ledger.lua";
 
 export const redisMutants: readonly Mutant[] = [
   {
     name: "a grant whose reply was lost is not given to who asks again",
     store: "redis",
-    file: ATTEMPT,
+    file: LEDGER,
     edits: [
       {
-        find: "  local rows = rowsOf(found, id)\n  if rows then return rearm(rows) end\n  for _, it in ipairs(found) do\n    if find(it.holders, id) then",
-        put: "  local rows = rowsOf(found, id)\n  for _, it in ipairs(found) do\n    if not rows and find(it.holders, id) then",
-      },
-      {
-        find: "  rows = rowsOf(found, id)\n  if rows then",
-        put: "  local before = rows\n  rows = rowsOf(found, id)\n  if rows and not before then",
+        find: "  if held and not revoked then\n    local answer",
+        put: "  if held and not revoked and request.queue == nil then\n    local answer",
       },
     ],
-    killers: ["recovery", "wakeUp", "leftovers"],
+    killers: ["recovery", "wakeUp", "leftovers", "windowHonesty"],
   },
   {
     name: "who asks again is told its ttl, and the record is not",
     store: "redis",
-    file: ATTEMPT,
+    file: LEDGER,
     edits: [
       {
-        find: "for _, row in ipairs(rows) do row.ends = math.max(row.ends, now + ttlMs + graceMs) end",
-        put: "for _, row in ipairs(rows) do row.ends = math.max(row.ends, row.since) end",
+        find: "row.ends, row.rest = math.max(row.ends, wall + request.hold), request.rest",
+        put: "row.ends, row.rest = math.max(row.ends, row.since), request.rest",
       },
     ],
     killers: ["windowHonesty", "exclusion"],
   },
   {
-    name: "what has ended is not remembered",
-    store: "redis",
-    file: RULES,
-    edits: [
-      {
-        find: "return (mark and turn < mark[1]) or it.gone[id] ~= nil",
-        put: "return mark and turn < 0",
-      },
-    ],
-    killers: ["recovery", "leftovers", "wakeUp"],
-  },
-  {
     name: "numbers that were used are given out again",
     store: "redis",
-    file: RULES,
+    file: LEDGER,
     edits: [
       {
-        find: "math.min(top, math.max(row.fence, row.used, used))",
-        put: "math.min(top, row.fence - 1)",
+        find: "  if top > row.fence then raise(it, top) end",
+        put: "  if top < row.fence then raise(it, top) end",
       },
       {
-        find: "local fence = math.max(it.last + 1, wallUs)",
-        put: "local fence = it.last == 0 and wallUs or it.last + 1",
+        file: RECORD,
+        find: "  local fence = math.max(wall, floorOf(it) + 1)",
+        put: "  local fence = floorOf(it) == 0 and wall or floorOf(it) + 1",
+      },
+      {
+        file: "stores/redis/scripts/fast-path.lua",
+        find: "  top = math.max(wall, top + 1)",
+        put: "  top = top == 0 and wall or top + 1",
       },
     ],
     killers: ["fences"],
+  },
+  {
+    name: "a waiter takes a key that is reserved for the one before it",
+    store: "redis",
+    file: LEDGER,
+    edits: [
+      {
+        find: "        mine = waiter and waiter.id == id and fits(it, request)",
+        put: "        mine = waiter and fits(it, request)",
+      },
+    ],
+    killers: ["order"],
+  },
+  {
+    name: "a call that nobody answers is waited for without end",
+    store: "redis",
+    file: LEDGER,
+    edits: [
+      {
+        find: "        if beat.called > 0 and beat.called < wall and beat.flag ~= 'm' then",
+        put: "        if beat.called > 0 and beat.called < 0 and beat.flag ~= 'm' then",
+      },
+      {
+        find: "      if not beat or not got[2] or beat.promised < wall then",
+        put: "      if not beat or not got[2] then",
+      },
+    ],
+    killers: ["recovery", "wakeUp"],
   },
 ];

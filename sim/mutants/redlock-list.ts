@@ -6,18 +6,18 @@ export const redlockMutants: readonly Mutant[] = [
   {
     name: "half of the nodes are a majority",
     store: "redlock",
-    file: "stores/redlock/quorum.ts",
+    file: "stores/redlock/quorum-call.ts",
     edits: [{ find: "return Math.floor(nodes / 2) + 1;", put: "return Math.max(1, Math.floor(nodes / 2));" }],
     killers: ["exclusion", "fences"],
   },
   {
     name: "a node accepts a smaller fence",
     store: "redlock",
-    file: "stores/redlock/scripts/votes.lua",
+    file: "stores/redlock/scripts/batch.lua",
     edits: [
       {
-        find: "if fence <= c or fence <= floor or",
-        put: "if fence == c or",
+        find: "if text and fence <= tonumber(sub(text, 5))",
+        put: "if text and fence == tonumber(sub(text, 5))",
       },
       {
         find: "if fence <= c then return { 'low', whole(c)",
@@ -29,7 +29,7 @@ export const redlockMutants: readonly Mutant[] = [
   {
     name: "a node that forgot votes at once",
     store: "redlock",
-    file: "stores/redlock/scripts/adopt.lua",
+    file: "stores/redlock/scripts/register.lua",
     edits: [
       {
         find: "mark, quarantine = '~', string.format('r%.0f', wallUs)",
@@ -41,11 +41,11 @@ export const redlockMutants: readonly Mutant[] = [
   {
     name: "one node is enough for a renewal",
     store: "redlock",
-    file: "stores/redlock/renewals.ts",
+    file: "stores/redlock/renew.ts",
     edits: [
       {
-        find: 'if (words.filter(({ state }) => state === "renewed").length >= majority)',
-        put: 'if (words.filter(({ state }) => state === "renewed").length >= 1)',
+        find: 'if (states.filter(({ state }) => state === "renewed").length >= majority)',
+        put: 'if (states.filter(({ state }) => state === "renewed").length >= 1)',
       },
     ],
     killers: ["exclusion", "noRevival"],

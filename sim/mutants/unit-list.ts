@@ -1,18 +1,21 @@
-// Mistakes that no history of a lock shows, such as memory that grows. Each must make a unit test fail.
+// Mistakes that no history of a lock shows, such as memory that grows. Each must make a unit test fail, or a
+// test with a real server.
 
 import type { Mutant } from "./list.ts";
 
 export interface UnitMutant extends Pick<Mutant, "name" | "file" | "edits"> {
   /** The test files, one of which must fail. */
   readonly tests: readonly string[];
+  /** The tests start a server. */
+  readonly needsServer?: true;
 }
 
-const ABANDONMENT = ["src/core/abandonment.test.ts"];
+const ABANDONMENT = ["src/core/lease/abandonment.test.ts"];
 
 export const unitMutants: readonly UnitMutant[] = [
   {
     name: "the list of pending ids has no bound",
-    file: "core/abandonment.ts",
+    file: "core/lease/abandonment.ts",
     edits: [
       {
         find: "    if (this.#byId.size >= MOST_PENDING) this.#dropFirstToEnd();\n",
@@ -23,7 +26,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a full list drops the id whose lease lasts longest",
-    file: "core/abandonment.ts",
+    file: "core/lease/abandonment.ts",
     edits: [
       {
         find: "    this.#ends.set(pending, pending.overAtMs);\n",
@@ -34,34 +37,128 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "full batches are not paced",
-    file: "core/abandonment.ts",
+    file: "core/lease/abandonment.ts",
     edits: [{ find: "const PACE_MS = 50;", put: "const PACE_MS = 0;" }],
     tests: ABANDONMENT,
   },
   {
     name: "an attempt that was not sent is abandoned",
-    file: "core/single-attempt.ts",
+    file: "core/acquire/first-attempt.ts",
     edits: [
-      { find: "    if (isUnsent(error)) deps", put: "    if (isUnsent(error) && error === null) deps" },
+      { find: "    if (isUnsent(error)) this", put: "    if (isUnsent(error) && error === null) this" },
     ],
     tests: ABANDONMENT,
   },
   {
     name: "a waiter that was not sent is abandoned",
-    file: "core/acquire.ts",
-    edits: [{ find: "  #maybeSent = false;\n", put: "  #maybeSent = true;\n" }],
+    file: "core/acquire/acquisition.ts",
+    edits: [
+      {
+        find: "if (isUnsent(error) && this.#request.id === request.id) this.#maybeSent = maybeSent;",
+        put: "if (isUnsent(error) && this.#request.id === request.id) this.#maybeSent = maybeSent || true;",
+      },
+    ],
     tests: ABANDONMENT,
   },
   {
     name: "a repeated call counts as not sent because its last try was not",
-    file: "core/call.ts",
+    file: "core/util/store-call.ts",
     edits: [{ find: "        if (isUnsent(again)) continue;\n", put: "" }],
     tests: ABANDONMENT,
   },
   {
     name: "a silent store is sent every call",
-    file: "core/call.ts",
+    file: "core/util/store-call.ts",
     edits: [{ find: "    if (this.#timeouts < SILENT_TIMEOUTS ||", put: "    if (this.#timeouts < 1e9 ||" }],
     tests: ABANDONMENT,
+  },
+  {
+    name: "a pool of half-open connections is never silent",
+    file: "stores/shared/pool-health.ts",
+    edits: [{ find: "    this.#silentAtMs = nowMs;\n    return true;\n", put: "    return false;\n" }],
+    tests: ["src/stores/shared/pool-health.test.ts"],
+  },
+  {
+    name: "a half-open connection is never silent",
+    file: "stores/shared/connection-health.ts",
+    edits: [{ find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" }],
+    tests: ["src/stores/shared/connection-health.test.ts"],
+  },
+  {
+    name: "PostgreSQL goes on using the connections of a silent pool",
+    file: "stores/postgres/port.ts",
+    edits: [
+      {
+        find: "if (this.#health.isUsable(client)) return client;",
+        put: "if (signal !== null) return client;",
+      },
+    ],
+    tests: ["test/stores/postgres/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "MySQL goes on using the connections of a silent pool",
+    file: "stores/mysql/pool.ts",
+    edits: [{ find: "if (isSilent || (this.#fleet.several", put: "if ((this.#fleet.several" }],
+    tests: ["test/stores/mysql/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "etcd keeps a member that does not answer",
+    file: "stores/etcd/lookout.ts",
+    edits: [
+      {
+        find: "      this.#deps.drop(member);\n",
+        put: `      if (pulse === "no leader") this.#deps.drop(member);\n`,
+      },
+    ],
+    tests: ["test/stores/etcd/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "ZooKeeper waits for a silent server as long as its session allows",
+    file: "stores/zookeeper/wire/connection.ts",
+    edits: [{ find: "const LONGEST_READ_MS = 3_000;", put: "const LONGEST_READ_MS = 30_000;" }],
+    tests: ["test/stores/zookeeper/network.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "one request that cannot be abandoned keeps the others",
+    file: "stores/shared/abandon-each.ts",
+    edits: [{ find: "        errors.set(request, error);\n", put: "        throw error;\n" }],
+    tests: ["src/stores/shared/abandon-each.test.ts"],
+  },
+  {
+    name: "a damaged row fails the renewal of all leases",
+    file: "stores/shared/lease-table.ts",
+    edits: [
+      {
+        find: `return { state: "unknown", cause: this.#table.say(error, "renew the lease", keys[0]) };`,
+        put: `throw this.#table.say(error, "renew the lease", keys[0]);`,
+      },
+    ],
+    tests: ["test/stores/postgres/fuzz.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged record in etcd fails the renewal of all leases",
+    file: "stores/etcd/holding.ts",
+    edits: [
+      {
+        find: `(error: unknown) => void results.set(one.held.id, etcdError(error, "renew the lease")),`,
+        put: `(error: unknown) => Promise.reject(etcdError(error, "renew the lease")),`,
+      },
+    ],
+    tests: ["test/stores/etcd/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged node in ZooKeeper fails the renewal of all leases",
+    file: "stores/zookeeper/holdings.ts",
+    edits: [
+      { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
+    ],
+    tests: ["test/stores/zookeeper/damaged-neighbour.test.ts"],
+    needsServer: true,
   },
 ];

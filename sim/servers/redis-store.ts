@@ -48,7 +48,9 @@ class Twin {
       wallUs: () => Math.floor((START_MS + system.monoMs()) * 1_000),
       runId: () => "0".repeat(40),
       publish: (channel, message) => {
-        for (const hear of this.#hears.get(channel) ?? []) setImmediate(hear, fromBytes(message));
+        const hears = this.#hears.get(channel) ?? new Set();
+        for (const hear of hears) setImmediate(hear, fromBytes(message));
+        return hears.size;
       },
       durable: true,
     });

@@ -21,14 +21,27 @@ export interface RedisSurroundings {
   wallUs(): number;
   /** Forty hexadecimal digits, others after every start. */
   runId(): string;
-  publish(channel: string, message: string): void;
+  /** Gives how many heard it. */
+  publish(channel: string, message: string): number;
   /** Every write is on disk before it is acknowledged. */
   readonly durable: boolean;
 }
 
+/** A string, a HASH or a ZSET. */
+export type RedisValue = string | Map<string, string> | SortedSet;
+
 interface Kept {
-  readonly value: string;
-  readonly endsMs: number;
+  readonly value: RedisValue;
+  endsMs: number;
+}
+
+/** Members by score, then by name. */
+export class SortedSet {
+  readonly scores = new Map<string, number>();
+
+  *[Symbol.iterator](): Generator<readonly [member: string, score: number]> {
+    yield* [...this.scores].sort(([a, one], [b, two]) => one - two || (a < b ? -1 : 1));
+  }
 }
 
 /** "OK" and its like, which scripts see as a table. */
@@ -42,6 +55,7 @@ class Status {
 
 type Answer = RedisReply | Status;
 
+const WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const OK = new Status("OK");
 const GLOBALS = ["redis", "KEYS", "ARGV", ...Object.keys(luaLibrary)];
 
@@ -79,9 +93,9 @@ export class RedisServer {
   }
 
   /** The value of every key that is there. */
-  *entries(): Generator<readonly [name: string, value: string]> {
+  *entries(): Generator<readonly [name: string, value: RedisValue]> {
     for (const name of this.#keys.keys()) {
-      const value = this.#get(name);
+      const value = this.#value(name);
       if (value !== null) yield [name, value];
     }
   }
@@ -107,8 +121,48 @@ export class RedisServer {
         return this.#set(first, second, rest);
       case "PEXPIRE":
         return this.#expire(first, second);
-      case "TYPE":
-        return new Status(this.#get(first) === null ? "none" : "string");
+      case "PTTL": {
+        if (this.#value(first) === null) return -2;
+        const { endsMs } = this.#keys.get(first) as Kept;
+        return endsMs === Number.POSITIVE_INFINITY ? -1 : Math.ceil(endsMs - this.#around.wallUs() / 1e3);
+      }
+      case "EXISTS":
+        return words.slice(1).filter((key) => this.#value(key) !== null).length;
+      case "DEL":
+        return words.slice(1).filter((key) => this.#value(key) !== null && this.#delete(key)).length;
+      case "HMGET":
+        return [second, ...rest].map((field) => this.#hash(first).get(field) ?? null);
+      case "HGETALL":
+        return [...this.#hash(first)].flat();
+      case "HSET":
+        return this.#setFields(first, [second, ...rest]);
+      case "HDEL":
+        return this.#deleteFrom(first, this.#hash(first), [second, ...rest]);
+      case "ZADD": {
+        const { scores } = this.#create(first, this.#sortedSet(first));
+        const [member = ""] = rest;
+        const isNew = !scores.has(member);
+        scores.set(member, Number(second));
+        return Number(isNew);
+      }
+      case "ZCARD":
+        return this.#sortedSet(first).scores.size;
+      case "ZREM":
+        return this.#deleteFrom(first, this.#sortedSet(first).scores, [second, ...rest]);
+      case "ZRANGE":
+        return this.#range([...this.#sortedSet(first)], second, rest);
+      case "TYPE": {
+        const value = this.#value(first);
+        const type =
+          value === null
+            ? "none"
+            : typeof value === "string"
+              ? "string"
+              : value instanceof Map
+                ? "hash"
+                : "zset";
+        return new Status(type);
+      }
       case "SCAN":
         return this.#scan(second === "MATCH" ? (rest[0] as string) : "*");
       case "TIME": {
@@ -116,8 +170,7 @@ export class RedisServer {
         return [String(Math.floor(us / 1e6)), String(us % 1e6)];
       }
       case "PUBLISH":
-        this.#around.publish(first, second);
-        return 1;
+        return this.#around.publish(first, second);
       case "INFO":
         return this.#info();
       case "ROLE":
@@ -129,12 +182,75 @@ export class RedisServer {
     }
   }
 
-  #get(name: string): string | null {
+  #value(name: string): RedisValue | null {
     const kept = this.#keys.get(name);
     if (kept === undefined) return null;
     if (kept.endsMs > this.#around.wallUs() / 1e3) return kept.value;
     this.#keys.delete(name);
     return null;
+  }
+
+  #get(name: string): string | null {
+    const value = this.#value(name);
+    if (value !== null && typeof value !== "string") throw new ReplyError(WRONG_TYPE);
+    return value;
+  }
+
+  /** An empty one where there is none. */
+  #hash(name: string): Map<string, string> {
+    const value = this.#value(name) ?? new Map<string, string>();
+    if (!(value instanceof Map)) throw new ReplyError(WRONG_TYPE);
+    return value;
+  }
+
+  #sortedSet(name: string): SortedSet {
+    const value = this.#value(name) ?? new SortedSet();
+    if (!(value instanceof SortedSet)) throw new ReplyError(WRONG_TYPE);
+    return value;
+  }
+
+  /** Keeps a value that is about to be written to. */
+  #create<T extends RedisValue>(name: string, value: T): T {
+    if (!this.#keys.has(name)) this.#keys.set(name, { value, endsMs: Number.POSITIVE_INFINITY });
+    this.writes += 1;
+    return value;
+  }
+
+  #setFields(name: string, words: readonly string[]): number {
+    const hash = this.#create(name, this.#hash(name));
+    const before = hash.size;
+    for (let at = 0; at + 1 < words.length; at += 2) hash.set(words[at] as string, words[at + 1] as string);
+    return hash.size - before;
+  }
+
+  /** What becomes empty goes. */
+  #deleteFrom(name: string, from: Map<string, unknown>, members: readonly string[]): number {
+    const count = members.filter((member) => from.delete(member)).length;
+    if (count > 0) this.writes += 1;
+    if (from.size === 0) this.#keys.delete(name);
+    return count;
+  }
+
+  /** ZRANGE by rank, or by score from the lowest up. */
+  #range(
+    all: readonly (readonly [string, number])[],
+    from: string,
+    [to, ...options]: readonly string[],
+  ): RedisReply {
+    if (options[0] === "BYSCORE") {
+      if (from !== "-inf" || options[1] !== "LIMIT" || options[2] !== "0")
+        throw new ReplyError("ERR not simulated");
+      const found = all.filter(([, score]) => score <= Number(to)).slice(0, Number(options[3]));
+      return found.map(([member]) => member);
+    }
+    const found = all.slice(Number(from), to === "-1" ? undefined : Number(to) + 1);
+    if (options[0] !== "WITHSCORES") return found.map(([member]) => member);
+    return found.flatMap(([member, score]) => [member, String(score)]);
+  }
+
+  #delete(name: string): boolean {
+    this.writes += 1;
+    return this.#keys.delete(name);
   }
 
   #set(name: string, value: string, options: readonly string[]): Status {
@@ -149,14 +265,13 @@ export class RedisServer {
   }
 
   #expire(name: string, ms: string): number {
-    const value = this.#get(name);
-    if (value === null) return 0;
+    if (this.#value(name) === null) return 0;
     this.writes += 1;
     if (ms === "0") {
       this.#keys.delete(name);
       return 1;
     }
-    this.#keys.set(name, { value, endsMs: this.#endsMs(ms) });
+    (this.#keys.get(name) as Kept).endsMs = this.#endsMs(ms);
     return 1;
   }
 

@@ -3,9 +3,9 @@
 import type { Guarantees, Store } from "../../src/core/store.ts";
 import { CLAIM_MS, redisGuarantees } from "../../src/stores/redis/guarantees.ts";
 import { Names } from "../../src/stores/redis/names.ts";
-import { readRecord } from "../../src/stores/redis/record-bytes.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import type { KeyRecord } from "../../src/stores/shared/record.ts";
+import { readRedisRecord } from "../servers/redis-records.ts";
 import { type Fault, type FaultKind, FORGETFUL } from "../settings.ts";
 import { type Backend, type BackendDeps, type Pushes, WORST_RATE } from "./backend.ts";
 import { Observer } from "./observer.ts";
@@ -13,8 +13,6 @@ import type { SimProcess } from "./process.ts";
 import { RedisHost } from "./redis-host.ts";
 import { SimRedisPort } from "./redis-port.ts";
 
-/** So many claims after it was last heard of, a waiter is forgotten. */
-const FORGOTTEN_CLAIMS = 5;
 const names = new Names("holdfast");
 
 export class RedisBackend implements Backend {
@@ -27,7 +25,6 @@ export class RedisBackend implements Backend {
   readonly pushes: Pushes = { lost: false, lateMs: 0 };
   readonly #deps: BackendDeps;
   readonly #host: RedisHost;
-  #records = new Map<string, { readonly value: string; readonly record: KeyRecord }>();
 
   constructor(deps: BackendDeps) {
     this.#deps = deps;
@@ -51,7 +48,7 @@ export class RedisBackend implements Backend {
     const { network, timeline } = this.#deps;
     const { pushes } = this;
     const connect = (): SimRedisPort =>
-      new SimRedisPort({ process, host: this.#host, network, timeline, pushes });
+      new SimRedisPort({ process, host: this.#host, network, timeline, pushes, once: true });
     return {
       name: "redis",
       guarantees: this.guarantees,
@@ -85,22 +82,16 @@ export class RedisBackend implements Backend {
       ...holders
         .filter(({ until }) => until > nowMs)
         .map((row) => `${key} is held by ${row.label} until ${row.until - nowMs} ms from now`),
-      ...line
-        .filter(({ seen }) => nowMs - seen <= CLAIM_MS * FORGOTTEN_CLAIMS)
-        .map((row) => `${row.label} stands in the line of ${key}`),
+      ...line.filter(({ seen }) => seen >= nowMs).map((row) => `${row.label} stands in the line of ${key}`),
     ]);
   }
 
-  /** Only what has changed is read anew. */
   #read(): KeyRecord[] {
-    const now = new Map<string, { readonly value: string; readonly record: KeyRecord }>();
+    const records: KeyRecord[] = [];
     for (const [name, value] of this.#host.server.entries()) {
-      const known = this.#records.get(name);
-      const { record } =
-        known?.value === value ? known : readRecord(names.key(name) ?? name, Buffer.from(value, "latin1"));
-      now.set(name, { value, record });
+      const key = names.key(name);
+      if (key !== null && value instanceof Map) records.push(readRedisRecord(key, value));
     }
-    this.#records = now;
-    return [...now.values()].map(({ record }) => record);
+    return records;
   }
 }

@@ -117,7 +117,9 @@ export class RedisHost {
     return ["subscribe", channel, own.size];
   }
 
-  #publish(channel: string, message: string): void {
-    for (const [peer, channels] of this.#channels) if (channels.has(channel)) peer.heard(channel, message);
+  #publish(channel: string, message: string): number {
+    const heard = [...this.#channels].filter(([, channels]) => channels.has(channel));
+    for (const [peer] of heard) peer.heard(channel, message);
+    return heard.length;
   }
 }

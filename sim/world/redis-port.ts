@@ -19,6 +19,8 @@ export interface PortDeps {
   readonly network: Network;
   readonly timeline: Timeline;
   readonly pushes: Pushes;
+  /** A connection delivers a command once or never; without this the network may deliver it twice. */
+  readonly once?: boolean;
 }
 
 export class SimRedisPort implements RedisPort, Peer {
@@ -100,10 +102,13 @@ export class SimRedisPort implements RedisPort, Peer {
     const { process, host, network } = this.#deps;
     const me = process.processLabel;
     const raw = words.map(toBytes);
-    network.send(me, host.name, () =>
+    let arrived = false;
+    network.send(me, host.name, () => {
+      if (arrived && this.#deps.once === true) return;
+      arrived = true;
       host.arrives(this, raw, (reply) =>
         network.send(host.name, me, () => process.happens(() => heard(reply))),
-      ),
-    );
+      );
+    });
   }
 }

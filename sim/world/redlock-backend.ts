@@ -5,7 +5,7 @@ import type { Guarantees, Store } from "../../src/core/store.ts";
 import { redlockGuarantees } from "../../src/stores/redlock/guarantees.ts";
 import { Node } from "../../src/stores/redlock/node.ts";
 import { openNodes } from "../../src/stores/redlock/open.ts";
-import { majorityOf } from "../../src/stores/redlock/quorum.ts";
+import { majorityOf } from "../../src/stores/redlock/quorum-call.ts";
 import type { Fault, FaultKind } from "../settings.ts";
 import { unpacked } from "../servers/lua/msgpack.ts";
 import { Table, type Value } from "../servers/lua/values.ts";
@@ -18,11 +18,9 @@ const NODE_TIMEOUT_MS = 1_000;
 /** Leases are extended by so much at most, whatever their ttl. */
 const LONGEST_EXTENSION_MS = 2_000;
 const MARKER = "holdfast:node";
-const [SHORT, FULL] = ["hq1b", "hq1f"] as const;
-/** Where in a short record the id of its holder and the end of its lease are. */
-const [ID_AT, ENDS_AT] = [3, 9] as const;
-/** A waiter that was not heard of for so long is forgotten by the next step. */
-const FORGOTTEN_MS = 2_000;
+const [HELD, QUEUED] = ["hq2h", "hq2q"] as const;
+/** Where in the record of a holder the end of its lease is. */
+const [ENDS_FROM, ENDS_TO] = [40, 54] as const;
 
 export class RedlockBackend implements Backend {
   readonly guarantees: Guarantees = redlockGuarantees;
@@ -105,7 +103,7 @@ export class RedlockBackend implements Backend {
   leftovers(): string[] {
     return this.#hosts.flatMap((host) =>
       [...host.server.entries()].flatMap(([name, value]) =>
-        left(value, host.nowMs()).map((what) => `${host.name}: ${name} ${what}`),
+        left(value as string, host.nowMs()).map((what) => `${host.name}: ${name} ${what}`),
       ),
     );
   }
@@ -119,17 +117,15 @@ export class RedlockBackend implements Backend {
 
 /** What is in a record that should not be there any more. */
 function left(text: string, nowMs: number): string[] {
-  const form = text.slice(0, SHORT.length);
-  if (form !== SHORT && form !== FULL) return [];
-  const values = unpacked(text.slice(SHORT.length));
-  if (form === SHORT)
-    return values[ID_AT] !== undefined && (values[ENDS_AT] as number) > nowMs ? ["is held"] : [];
-  const record = values[0] as Table;
+  const form = text.slice(0, HELD.length);
+  if (form === HELD) return Number(text.slice(ENDS_FROM, ENDS_TO)) > nowMs ? ["is held"] : [];
+  if (form !== QUEUED) return [];
+  const record = unpacked(text.slice(QUEUED.length))[0] as Table;
   const row = record.get("row");
   const held = row instanceof Table && (row.get("ends") as number) > nowMs;
-  const line = record.get("line");
+  const queue = record.get("queue");
   const waits = (waiter: Value): boolean =>
-    waiter instanceof Table && nowMs - (waiter.get("seen") as number) <= FORGOTTEN_MS;
-  const waiting = line instanceof Table && line.list.some(waits);
+    waiter instanceof Table && (waiter.get("untilMs") as number) >= nowMs;
+  const waiting = queue instanceof Table && queue.list.some(waits);
   return [...(held ? ["is held"] : []), ...(waiting ? ["is waited for"] : [])];
 }

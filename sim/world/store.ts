@@ -3,8 +3,8 @@
 
 import type {
   AttemptAnswer,
+  DirectCalls,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -22,7 +22,6 @@ import type {
 } from "../../src/core/store.ts";
 import { memoryGuarantees } from "../../src/stores/memory/guarantees.ts";
 import type { Client, MemoryServer, Step } from "../../src/stores/memory/server.ts";
-import { toGrant } from "../../src/stores/shared/grant.ts";
 import type { Wake } from "../../src/stores/shared/ledger.ts";
 import type { Pushes } from "./backend.ts";
 import type { Network } from "./network.ts";
@@ -64,7 +63,12 @@ export function simStore(
   return {
     name: "sim",
     guarantees: simGuarantees,
-    open: (env) => Promise.resolve(new SimStore(env, process, server, network, switchboard)),
+    open: (env) => {
+      const store = new SimStore(env, process, server, network, switchboard);
+      // Every other process has the callback forms.
+      if (store.proc >= "8") Reflect.deleteProperty(store, "direct");
+      return Promise.resolve(store);
+    },
   };
 }
 
@@ -76,7 +80,7 @@ export class SimStore implements OpenStore<null> {
   readonly #server: SimServer;
   readonly #network: Network;
   readonly #switchboard: Switchboard;
-  readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
+  readonly #wakes = new Map<string, () => void>();
   #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
 
   constructor(
@@ -94,6 +98,17 @@ export class SimStore implements OpenStore<null> {
     this.#switchboard = switchboard;
     switchboard.add(this);
   }
+
+  readonly direct: DirectCalls<null> = {
+    attempt: (request, settle) =>
+      void this.#ask((server) => server.attempt(this.#client, request)).then((answer) =>
+        settle(null, answer),
+      ),
+    release: (request, _cookie, lastFence, settle) =>
+      void this.#ask((server) => server.release(this.#client, request, { lastFences: [lastFence] })).then(
+        (outcome) => settle(null, outcome),
+      ),
+  };
 
   attempt(request: Request, _io: Io): Promise<AttemptAnswer<null>> {
     return this.#ask((server) => server.attempt(this.#client, request));
@@ -119,7 +134,7 @@ export class SimStore implements OpenStore<null> {
     });
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     this.#wakes.set(request.id, wake);
     return Promise.resolve(() => this.#wakes.delete(request.id));
   }
@@ -168,7 +183,7 @@ export class SimStore implements OpenStore<null> {
   pushed(wake: Wake, lateMs: number): void {
     const deliver = (): void => {
       if (wake.revoked !== undefined) this.#tellLoss?.(wake.id, "revoked", wake.revoked);
-      else this.#wakes.get(wake.id)?.(wake.grant && toGrant(wake.grant));
+      else this.#wakes.get(wake.id)?.();
     };
     this.#network.send(
       this.#server.name,

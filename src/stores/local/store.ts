@@ -4,10 +4,9 @@
 
 import type {
   AttemptAnswer,
+  Busy,
   Finding,
-  Grant,
   Guarantees,
-  HolderInfo,
   Io,
   LockInfo,
   LossReason,
@@ -23,6 +22,7 @@ import type {
 } from "../../core/store.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
+import { toBusy } from "../shared/busy.ts";
 import { toGrant } from "../shared/grant.ts";
 import { holderInfo, type KeyRecord } from "../shared/record.ts";
 import { heartbeatFor } from "../shared/rows.ts";
@@ -46,7 +46,7 @@ export class LocalOpenStore implements OpenStore<null> {
   readonly #dir: string | undefined;
   readonly #env: StoreEnv;
   readonly #ended = new EndedIds();
-  readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
+  readonly #wakes = new Map<string, () => void>();
   readonly #lossListeners = new Set<LossListener>();
   /** Grants by id, until they end. */
   readonly #held = new Map<string, Request>();
@@ -90,9 +90,7 @@ export class LocalOpenStore implements OpenStore<null> {
           const records = request.keys.map(record);
           ahead = processesAhead(records, id, session);
           if (!("busy" in decided)) return decided;
-          return {
-            busy: { holders: this.#holders(records), againMs: this.#againMs(records, request) },
-          };
+          return { busy: this.#busy(records, request) };
         },
       );
       if ("granted" in answer) this.#hold(request);
@@ -144,7 +142,7 @@ export class LocalOpenStore implements OpenStore<null> {
     );
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     if (this.#isClosed) return Promise.reject(closedError(request.keys[0]));
     this.#wakes.set(request.id, wake);
     return Promise.resolve(() => {
@@ -312,9 +310,10 @@ export class LocalOpenStore implements OpenStore<null> {
     return Math.min(heartbeatMs, Math.max(1, Math.min(...ends) - this.#env.system.monoMs()));
   }
 
-  #holders(records: readonly KeyRecord[]): HolderInfo[] {
+  #busy(records: readonly KeyRecord[], request: Request): Busy {
     const nowMs = this.#env.system.monoMs();
-    return records.flatMap((record) => record.holders.map((row) => holderInfo(row, nowMs)));
+    const holders = records.flatMap((record) => record.holders);
+    return toBusy(holders, (row) => holderInfo(row, nowMs), this.#againMs(records, request));
   }
 }
 

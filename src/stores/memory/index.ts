@@ -2,7 +2,7 @@
 // Every store that is opened from one `memory()` shares its locks; `memory:` URLs share one per process and name.
 
 import type { Store } from "../../core/store.ts";
-import { processWide } from "../../core/process-wide.ts";
+import { processWide } from "../../core/util/process-wide.ts";
 import { memoryGuarantees } from "./guarantees.ts";
 import { MemoryWorld } from "./store.ts";
 

@@ -13,6 +13,7 @@ import type {
   RevokeAnswer,
   RevokeOptions,
 } from "../../core/store.ts";
+import { toBusy } from "../shared/busy.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import { toGrant } from "../shared/grant.ts";
 import { Ledger, type Wake } from "../shared/ledger.ts";
@@ -62,13 +63,11 @@ export class MemoryServer {
       // Nobody will ask again with this id: should the network deliver the same attempt twice, it must not be granted.
       if (!request.queue) this.#ended.add(request.id, this.#surroundings.monoMs());
       const nowMs = this.#surroundings.monoMs();
-      const holders = request.keys.flatMap((key) => this.#record(client, key).holders);
-      return {
-        busy: {
-          holders: holders.map((row) => holderInfo(row, nowMs)),
-          againMs: heartbeatFor(CLAIM_MS, request.ttlMs),
-        },
-      };
+      const records = request.keys.map((key) => this.#record(client, key));
+      const holders =
+        records.length === 1 ? (records[0] as KeyRecord).holders : records.flatMap((one) => one.holders);
+      const busy = toBusy(holders, (row) => holderInfo(row, nowMs), heartbeatFor(CLAIM_MS, request.ttlMs));
+      return { busy: request.queue ? { ...busy, position: position(records, request.id) } : busy };
     });
   }
 
@@ -147,10 +146,11 @@ export class MemoryServer {
     const name = `${client.namespace}\0${key}`;
     let record = this.records.get(name);
     if (record === undefined) {
+      this.#created += 1;
+      // Before the new record is there: as long as nobody is at it, it would be pruned too.
+      if (this.#created % PRUNE_EVERY === 0) this.#prune(client);
       record = emptyRecord(key);
       this.records.set(name, record);
-      this.#created += 1;
-      if (this.#created % PRUNE_EVERY === 0) this.#prune(client);
     }
     return record;
   }
@@ -164,4 +164,16 @@ export class MemoryServer {
       if (isIdle(record) && record.last < passedUs) this.records.delete(name);
     }
   }
+}
+
+/** How many wait before this id for the key where most do. */
+function position(records: readonly KeyRecord[], id: string): number {
+  return records.reduce(
+    (most, { line }) =>
+      Math.max(
+        most,
+        line.findIndex((row) => row.id === id),
+      ),
+    0,
+  );
 }

@@ -1,11 +1,11 @@
 // The reference store: the whole contract in its plainest form. Read this first.
 // One client of a MemoryServer in the same process. It behaves like the client of a network store on purpose: a waiter
-// that is chosen gets a push with a grant that counts from its last heartbeat, and an id that has ended stays ended.
+// that is chosen is notified and has to attempt again, and an id that has ended stays ended.
 
 import type {
   AttemptAnswer,
+  DirectCalls,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -21,7 +21,6 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
-import { toGrant } from "../shared/grant.ts";
 import type { Wake } from "../shared/ledger.ts";
 import { memoryGuarantees } from "./guarantees.ts";
 import { type Client, MemoryServer, type Step } from "./server.ts";
@@ -68,7 +67,7 @@ export class MemoryStore implements OpenStore<null> {
   readonly #world: MemoryWorld;
   readonly #server: MemoryServer;
   readonly #client: Client;
-  readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
+  readonly #wakes = new Map<string, () => void>();
   #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
 
   constructor(world: MemoryWorld, server: MemoryServer, env: StoreEnv) {
@@ -77,6 +76,17 @@ export class MemoryStore implements OpenStore<null> {
     this.proc = env.system.randomId();
     this.#client = { proc: this.proc, namespace: env.namespace };
   }
+
+  readonly direct: DirectCalls<null> = {
+    attempt: (request, settle) => {
+      const answer = this.#notify(this.#server.attempt(this.#client, request));
+      queueMicrotask(() => settle(null, answer));
+    },
+    release: (request, _cookie, lastFence, settle) => {
+      const outcome = this.#notify(this.#server.release(this.#client, request, { lastFences: [lastFence] }));
+      queueMicrotask(() => settle(null, outcome));
+    },
+  };
 
   attempt(request: Request, _io: Io): Promise<AttemptAnswer<null>> {
     return this.#done(this.#server.attempt(this.#client, request));
@@ -100,7 +110,7 @@ export class MemoryStore implements OpenStore<null> {
     return [];
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     this.#wakes.set(request.id, wake);
     return Promise.resolve(() => this.#wakes.delete(request.id));
   }
@@ -152,12 +162,16 @@ export class MemoryStore implements OpenStore<null> {
   /** The receiving end of a push. */
   hear(wake: Wake): void {
     if (wake.revoked !== undefined) this.#tellLoss?.(wake.id, "revoked", wake.revoked);
-    else this.#wakes.get(wake.id)?.(wake.grant && toGrant(wake.grant));
+    else this.#wakes.get(wake.id)?.();
   }
 
-  /** The pushes that a step caused, then its answer. */
-  #done<T>({ answer, wakes }: Step<T>): Promise<T> {
+  #done<T>(step: Step<T>): Promise<T> {
+    return Promise.resolve(this.#notify(step));
+  }
+
+  /** The notifications that a step caused, then its answer. */
+  #notify<T>({ answer, wakes }: Step<T>): T {
     for (const wake of wakes) this.#world.push(wake);
-    return Promise.resolve(answer);
+    return answer;
   }
 }

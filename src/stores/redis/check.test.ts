@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { oldScripts } from "./check.ts";
 import { parseInfo } from "./facts.ts";
 import type { RedisPort } from "./port.ts";
-import { skew } from "../redlock/check.ts";
+import { skew } from "../redlock/health.ts";
 import { together } from "./together.ts";
 
 const redis = (version: string): string =>

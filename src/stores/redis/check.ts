@@ -3,6 +3,8 @@
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
+import { EVICTION_FIX } from "../shared/eviction.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { clockDifference } from "./clocks.ts";
 import { type Info, parseInfo } from "./facts.ts";
 import { together } from "./together.ts";
@@ -39,7 +41,7 @@ async function readInfo(port: Sender, patience: Patience): Promise<Info | null> 
   }
 }
 
-const FOREVER: Patience = { signal: new AbortController().signal };
+const FOREVER: Patience = { signal: NEVER_ABORTED };
 
 /** Refuses what can drop locks, unless the caller accepts it by name. Every primary is asked. */
 export async function refuseUnsafe(port: RedisPort, allow: readonly string[]): Promise<void> {
@@ -68,7 +70,7 @@ export async function vet(node: Sender, allow: readonly string[]): Promise<void>
   if (evicts(info) && !allow.includes("eviction")) {
     throw new UnsafeStoreError(
       `this Redis may evict locks: maxmemory-policy is ${info.get("maxmemory_policy")} with maxmemory ${info.get("maxmemory")}`,
-      { setting: "maxmemory-policy", fix: FIX_EVICTION },
+      { setting: "maxmemory-policy", fix: EVICTION_FIX },
     );
   }
 }
@@ -84,9 +86,6 @@ function replicaError(): StoreUnavailableError {
     "this Redis is a replica, and locks live on the primary: connect to that one",
   );
 }
-
-const FIX_EVICTION =
-  'run CONFIG SET maxmemory-policy noeviction, or use a Redis of its own for locks, or accept it with allow: ["eviction"]';
 
 /** Whether this user may run scripts, known or not. */
 export async function mayRunScripts(port: Sender): Promise<boolean> {
@@ -148,7 +147,7 @@ async function findingsOf(
         replicas !== null
           ? "a lock that is evicted is free while its holder still works"
           : "this replica may become the primary, and a lock that is evicted is free while its holder still works",
-      fix: FIX_EVICTION,
+      fix: EVICTION_FIX,
     });
   }
   if (!info.has("maxmemory_policy")) found.push(UNREADABLE);

@@ -8,6 +8,7 @@
 
 import { UnsupportedError } from "../../core/errors.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { Ear } from "./ear.ts";
 import { Lane, notExecuted, NotSentError, type Surroundings } from "./lane.ts";
 import { type Address, addressOf, type Link, nameOf, sessionBy, type Switchboard } from "./link.ts";
@@ -26,7 +27,7 @@ import { SLOTS, slotOf } from "./slots.ts";
 /** So many nodes may pass a command on to another before it is given up. */
 const MOST_HOPS = 5;
 const QUIET = (): void => {};
-const PATIENT: Patience = { signal: new AbortController().signal };
+const PATIENT: Patience = { signal: NEVER_ABORTED };
 
 interface View {
   /** By slot, the name of its primary. */

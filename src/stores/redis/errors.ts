@@ -1,4 +1,5 @@
-// How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+// How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything;
+// the cause is kept.
 
 import {
   isUnsent,
@@ -51,7 +52,7 @@ const KNOWN: readonly Known[] = [
   {
     // A script, or a transaction, tells of it in words of its own.
     pattern: /^NOPERM|^EXECABORT.*NOPERM|user executing the script can't/,
-    say: "this user may not do that: it needs +evalsha +eval +get +set +pexpire +time +publish +subscribe +info +scan (with replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels NAMESPACE:push:*",
+    say: "this user may not do that: it needs +evalsha +eval +time +get +set +del +exists +pexpire +pttl +hmget +hgetall +hset +hdel +zadd +zrem +zcard +zrange +publish +subscribe +info +scan (with replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels NAMESPACE:push:*",
     retryable: false,
   },
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },

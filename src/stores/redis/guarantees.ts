@@ -77,7 +77,8 @@ export function guaranteesFor({ topology, replicas, scripts }: Settings): Guaran
   const acknowledged = `after a failover, that the new primary was one of the ${replicas} replicas that acknowledged, with a clock that agrees within grace`;
   return {
     ...all,
-    kinds: scripts ? all.kinds : ["exclusive"],
+    // A transaction takes a free key or none: who waits asks again, without a place in the queue.
+    ...(scripts ? {} : { kinds: ["exclusive"], order: "none", wakes: "poll" }),
     // A transaction cannot write a thing while memory is full, not even a renewal.
     survives: scripts ? all.survives : all.survives.filter((fault) => fault !== "store full"),
     needs:

@@ -78,7 +78,7 @@ export class Lane {
   }
 
   async send(words: readonly string[], patience: Patience, asking = false): Promise<Reply> {
-    if (this.#health.isSilent) this.#drop();
+    if (this.#health.isSilent) await this.#dropUnlessBlocked();
     if (!this.open) await this.connect(patience);
     // Both leave in one go, so that nothing comes between them.
     if (asking) this.#link?.send(["ASKING"]).catch(QUIET);
@@ -98,6 +98,15 @@ export class Lane {
     this.#ended = true;
     this.#dialling.cancel();
     this.#link?.end();
+  }
+
+  /**
+   * A blocked event loop runs its timers before it reads from its sockets. The answers may be there, unread,
+   * so the sockets are read once more before the link is closed.
+   */
+  async #dropUnlessBlocked(): Promise<void> {
+    await this.#system.yield();
+    if (this.#health.isSilent) this.#drop();
   }
 
   /** The link does not answer. Its commands fail, and the next one connects again. */

@@ -1,5 +1,6 @@
-// How a key is called in Redis: `namespace:{key}`. What stands between the braces decides the hash slot, so that everything of
-// one key is in one slot; braces in the key itself are escaped, and so is the escape. Nothing else is changed (P18).
+// What a key is called in Redis: `namespace:{key}`. The text between the braces decides the hash slot, so
+// that everything of one key is in one slot; braces in the key itself are escaped, and so is the escape.
+// Nothing else is changed (P18).
 
 const ESCAPED = /[%{}]/g;
 const ESCAPES = /%(25|7B|7D)/g;
@@ -23,6 +24,16 @@ export class Names {
   /** The record of a key. */
   record(key: string): string {
     return `${this.#namespace}:{${escapeKey(key)}}`;
+  }
+
+  /** When each reader or permit holder of a key ends. */
+  ends(key: string): string {
+    return `${this.record(key)}:e`;
+  }
+
+  /** The highest fence of the namespace. */
+  get clock(): string {
+    return `${this.#namespace}:clock`;
   }
 
   /** The key of a record; null when the name is none of ours. */

@@ -3,12 +3,13 @@
 
 import { ConnectionHealth, type HealthSystem } from "../shared/connection-health.ts";
 import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { Ear } from "./ear.ts";
 import { Lane, NotSentError } from "./lane.ts";
 import { type Link, sessionBy } from "./link.ts";
 import { type Patience, type RedisPort, type Reply, type Session, textOf } from "./port.ts";
 
-const PATIENT: Patience = { signal: new AbortController().signal };
+const PATIENT: Patience = { signal: NEVER_ABORTED };
 
 export type DialNode = (cancel?: AbortSignal) => Promise<Link>;
 

@@ -7,7 +7,7 @@ import { portOf } from "./clients.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
 import { nodeSystem } from "../../system/node.ts";
-import { loneGrant, readAttempt, readPush } from "./words.ts";
+import { plainGrant, readAttempt, readPush } from "./script-replies.ts";
 
 describe("redis()", () => {
   it("refuses options that it does not know, none, both, and URLs of something else (P17)", () => {
@@ -57,7 +57,8 @@ describe("redis()", () => {
   it("promises less where it can do less", () => {
     expect(redis({ url: "redis://h", scripts: false }).guarantees).toMatchObject({
       kinds: ["exclusive"],
-      order: "fifo",
+      order: "none",
+      wakes: "poll",
     });
     expect(redis({ url: "redis://h", replicas: 1 }).guarantees.needs.join()).toContain("acknowledged");
   });
@@ -102,15 +103,14 @@ describe("answers", () => {
       fenceRoom: 10_000,
       seq: 3,
     } as unknown as Request;
-    expect(loneGrant("1700000000000000", asked)).toEqual({
+    expect(plainGrant("1700000000000000", asked)).toEqual({
       fences: [1_700_000_000_000_000n],
       fenceRoom: 10_000,
       validMs: 1_000,
-      anchor: 3,
       cookie: null,
     });
     for (const odd of ["0", "OK", "1", "undefined"])
-      expect(() => loneGrant(odd, asked), odd).toThrow(/the script answered/);
+      expect(() => plainGrant(odd, asked), odd).toThrow(/the script answered/);
     for (const odd of [null, "", "1700000000000000", 0, undefined, [], ["other"]])
       expect(() => readAttempt(odd, asked), JSON.stringify(odd)).toThrow(/the script answered/);
   });
@@ -118,24 +118,12 @@ describe("answers", () => {
 
 describe("pushes", () => {
   it("are read word by word, and anything else that is published is ignored", () => {
-    expect(readPush("grant abc 7 30000000 1000 1700000000000000 1700000000000001")).toEqual({
-      kind: "grant",
-      id: "abc",
-      grant: {
-        fences: [1_700_000_000_000_000n, 1_700_000_000_000_001n],
-        fenceRoom: 30_000_000,
-        validMs: 1_000,
-        anchor: 7,
-        cookie: null,
-      },
-    });
     expect(readPush("revoked abc planned  maintenance")).toEqual({
       kind: "revoked",
       id: "abc",
       reason: "planned  maintenance",
     });
-    expect(readPush("look abc")).toEqual({ kind: "look", id: "abc" });
-    for (const noise of ["", "hello", "grant", "grant abc", "grant abc x y z 1", "other abc"])
-      expect(readPush(noise)).toBe(null);
+    expect(readPush("turn abc")).toEqual({ kind: "turn", id: "abc" });
+    for (const noise of ["", "hello", "turn", "other abc"]) expect(readPush(noise)).toBe(null);
   });
 });

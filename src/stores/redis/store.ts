@@ -1,10 +1,10 @@
-// The contract on Redis. Every call is one atomic step of one node under that node's clock (steps.ts). A store
-// never waits and never tries again: what it does not know it throws.
+// The contract on Redis. Every call is one atomic step of one node under that node's clock (commands.ts). The
+// store never waits: what it does not know it throws.
 
 import type {
   AttemptAnswer,
+  DirectCalls,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -20,25 +20,32 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { Turns } from "../shared/turns.ts";
 import { LockError, UnsafeStoreError } from "../../core/errors.ts";
+import type { System } from "../../core/system.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { batchesOf, slotIsMoving } from "./batches.ts";
+import { type Commands, type CommandsEnv } from "./commands.ts";
 import { findings, mayRunScripts, noPush, refuseUnsafe, vet } from "./check.ts";
 import { closedError, redisError, sessionError } from "./errors.ts";
 import { guaranteesFor, type Settings } from "./guarantees.ts";
 import type { Surroundings } from "./lane.ts";
-import { Listener } from "./listener.ts";
 import { keysWith } from "./listing.ts";
 import { Names } from "./names.ts";
-import type { RedisPort } from "./port.ts";
-import { ScriptSteps } from "./script-steps.ts";
-import type { Steps, StepsEnv } from "./steps.ts";
+import { Notifications } from "./notifications.ts";
+import { OpenRequests } from "./open-requests.ts";
+import type { Patience, RedisPort } from "./port.ts";
+import { ScriptCommands } from "./script-commands.ts";
 
 /** So many leases are renewed in one step; more would keep the server from other work for too long. */
 const RENEWED_AT_ONCE = 100;
 const LOOKED_AT_AT_ONCE = 100;
 /** Enough to tell a handful of processes from each other. */
 const PROC_LENGTH = 16;
+/** How long core waits for a direct call, which has a third of the ttl. */
+const SHORTEST_CALL_MS = 50;
+const LONGEST_CALL_MS = 2_000;
+/** Core keeps the deadline of a direct call. */
+const OPENING: Patience = { signal: NEVER_ABORTED };
 const PLAIN: Settings = { topology: "node", replicas: 0, scripts: true };
 
 export class RedisOpenStore implements OpenStore<null> {
@@ -46,20 +53,24 @@ export class RedisOpenStore implements OpenStore<null> {
   readonly #port: RedisPort;
   readonly #env: StoreEnv;
   readonly #names: Names;
-  readonly #listener: Listener;
-  readonly #steps: Steps;
-  readonly #turns = new Turns();
+  readonly #notifications: Notifications;
+  readonly #commands: Commands;
+  readonly #requests: OpenRequests;
+  readonly direct?: DirectCalls<null>;
   readonly #replicas: number;
   #closed = false;
 
-  private constructor(env: StoreEnv, shared: StepsEnv, steps: Steps, guarantees: Guarantees) {
+  private constructor(env: StoreEnv, shared: CommandsEnv, commands: Commands, guarantees: Guarantees) {
     this.guarantees = guarantees;
     this.#env = env;
     this.#port = shared.port;
     this.#names = shared.names;
     this.#replicas = shared.replicas;
-    this.#steps = steps;
-    this.#listener = new Listener(shared.port, shared.names.channels + shared.proc);
+    this.#commands = commands;
+    this.#requests = new OpenRequests(() => env.system.monoMs());
+    this.#notifications = new Notifications(shared.port, shared.names.channels + shared.proc);
+    if (commands instanceof ScriptCommands && commands.fastPath !== null)
+      this.direct = directCalls(commands, commands.fastPath, this.#requests, env.system);
   }
 
   static async open(
@@ -76,10 +87,11 @@ export class RedisOpenStore implements OpenStore<null> {
       ]);
       if (port.session === undefined && (settings.replicas > 0 || !scripts)) throw sessionError();
       const proc = env.system.randomId().slice(0, PROC_LENGTH);
-      const shared = { port, names: new Names(env.namespace), proc, replicas: settings.replicas };
-      const Way = scripts ? ScriptSteps : (await import("./transaction-steps.ts")).TransactionSteps;
+      const names = new Names(env.namespace);
+      const shared = { port, names, proc, system: env.system, replicas: settings.replicas };
+      const Way = scripts ? ScriptCommands : (await import("./transaction-commands.ts")).TransactionCommands;
       const store = new RedisOpenStore(env, shared, new Way(shared), guaranteesFor({ ...settings, scripts }));
-      await store.#listener.start();
+      await Promise.all([store.#notifications.start(), store.#commands.prepare?.(OPENING)]);
       return store;
     } catch (error) {
       await port?.close();
@@ -89,13 +101,10 @@ export class RedisOpenStore implements OpenStore<null> {
 
   async attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
     this.#refuseClosed(request.keys[0]);
-    const turn = this.#turns.number(request);
-    if (turn === null) return { ended: true };
-    const answer = await this.#steps.attempt(request, turn, () => this.#turns.oldestOpen(request), io);
-    // Core has given it up meanwhile, and will not end it again.
-    if (!this.#turns.isOpen(request)) this.#steps.forget?.(request);
-    if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
-    else if (!("unconfirmed" in answer)) this.#turns.answered(request);
+    const open = this.#requests.begin(request);
+    if (open === null) return { ended: true };
+    const answer = await this.#commands.attempt(request, open, io);
+    if (isOver(request, answer)) this.#requests.ended(request.id);
     return answer;
   }
 
@@ -127,40 +136,43 @@ export class RedisOpenStore implements OpenStore<null> {
     io: Io,
   ): Promise<"released" | "not-held"> {
     const held = await this.#end(request, options.lastFences.map(String), io);
+    this.#requests.ended(request.id);
     return held ? "released" : "not-held";
   }
 
   /** Their commands leave together, so that many cost one round trip. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, io, (request) => this.#end(request, [], io));
+    return abandonEach(requests, io, async (request) => {
+      await this.#end(request, [], io);
+      this.#requests.ended(request.id);
+    });
   }
 
   forget(request: Request): void {
-    this.#turns.end(request);
-    this.#steps.forget?.(request);
+    this.#requests.ended(request.id);
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
-    return this.#listener.wake(request.id, wake);
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
+    return this.#notifications.wake(request.id, wake);
   }
 
   onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#listener.onLoss(tell);
+    return this.#notifications.onLoss(tell);
   }
 
   async owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
     this.#refuseClosed(request.keys[0]);
-    return this.#steps.owns(request, io);
+    return this.#commands.owns(request, io);
   }
 
   async note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
     this.#refuseClosed(request.keys[0]);
-    await this.#steps.note(request, note, io);
+    await this.#commands.note(request, note, io);
   }
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
     this.#refuseClosed(key);
-    const [info = null] = await this.#steps.look([key], io);
+    const [info = null] = await this.#commands.inspect([key], io);
     if (info instanceof LockError) throw info;
     return info;
   }
@@ -181,13 +193,13 @@ export class RedisOpenStore implements OpenStore<null> {
 
   async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
     this.#refuseClosed(key);
-    return this.#steps.revoke(key, options, io);
+    return this.#commands.revoke(key, options, io);
   }
 
   async check(io: Io): Promise<readonly Finding[]> {
     try {
       const found = await findings(this.#port, this.#replicas, io, () => this.#env.system.monoMs());
-      return [...found, ...noPush(this.#listener.failure)];
+      return [...found, ...noPush(this.#notifications.failure)];
     } catch (error) {
       throw redisError(error, "be checked");
     }
@@ -195,7 +207,7 @@ export class RedisOpenStore implements OpenStore<null> {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const listening = this.#listener.close();
+    const listening = this.#notifications.close();
     await this.#port.close();
     await listening;
   }
@@ -203,20 +215,18 @@ export class RedisOpenStore implements OpenStore<null> {
   /** Leases whose keys one script can reach. */
   async #renewTogether(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
     const alone = (item: RenewItem<null>): Promise<RenewAnswer[]> =>
-      this.#steps.renew([item], io).catch((cause: unknown) => [{ state: "unknown", cause }]);
+      this.#commands.renew([item], io).catch((cause: unknown) => [{ state: "unknown", cause }]);
     return together(
       items,
-      () => this.#steps.renew(items, io),
+      () => this.#commands.renew(items, io),
       async () => (await Promise.all(items.map(alone))).flat(),
     );
   }
 
   async #end(request: Request, used: readonly string[], io: Io): Promise<boolean> {
     this.#refuseClosed(request.keys[0]);
-    const turn = this.#turns.end(request);
-    const open = this.#turns.oldestOpen(request);
     const fences = request.keys.map((_key, at) => used[at] ?? "");
-    return this.#steps.end(request, turn, fences, open, io);
+    return this.#commands.end(request, fences, this.#requests.end(request.id), io);
   }
 
   async #look(keys: readonly string[], io: Io): Promise<LockInfo[]> {
@@ -228,10 +238,11 @@ export class RedisOpenStore implements OpenStore<null> {
     const found = await Promise.all(
       batches.map(async (batch) => {
         const some = batch.map((at) => keys[at] as string);
-        const alone = (key: string): Promise<(LockInfo | LockError | null)[]> => this.#steps.look([key], io);
+        const alone = (key: string): Promise<(LockInfo | LockError | null)[]> =>
+          this.#commands.inspect([key], io);
         return together(
           some,
-          () => this.#steps.look(some, io),
+          () => this.#commands.inspect(some, io),
           async () => (await Promise.all(some.map((key) => alone(key).catch(damagedOnly)))).flat(),
         );
       }),
@@ -259,6 +270,49 @@ export class RedisOpenStore implements OpenStore<null> {
   #refuseClosed(key?: string): void {
     if (this.#closed) throw closedError(key);
   }
+}
+
+/** Nobody asks with this id again. */
+function isOver(request: Request, answer: AttemptAnswer<null>): boolean {
+  return "ended" in answer || ("busy" in answer && !request.queue);
+}
+
+/** Calls of plain locks without promises, signals and timers of their own. */
+function directCalls(
+  commands: ScriptCommands,
+  fastPath: NonNullable<ScriptCommands["fastPath"]>,
+  requests: OpenRequests,
+  system: System,
+): DirectCalls<null> {
+  const sleep = (ms: number): Promise<void> => new Promise((resolve) => void system.after(ms, resolve));
+  let patience: Patience & { readonly timeoutMs: number } = { signal: NEVER_ABORTED, timeoutMs: 0, sleep };
+  const patienceOf = ({ ttlMs }: Request): typeof patience => {
+    const timeoutMs = Math.min(LONGEST_CALL_MS, Math.max(SHORTEST_CALL_MS, ttlMs / 3));
+    if (patience.timeoutMs !== timeoutMs) patience = { signal: NEVER_ABORTED, timeoutMs, sleep };
+    return patience;
+  };
+  return {
+    attempt(request, settle) {
+      const open = requests.begin(request);
+      if (open === null) return process.nextTick(settle, null, { ended: true });
+      fastPath.attempt(request, open, patienceOf(request), (error, answer) => {
+        if (answer !== null && isOver(request, answer)) requests.ended(request.id);
+        settle(error, answer);
+      });
+    },
+    release(request, _cookie, lastFence, settle) {
+      const lateUntilMs = requests.end(request.id);
+      const answer = (error: unknown, held: boolean | null): void => {
+        if (held !== null) requests.ended(request.id);
+        settle(error, held === null ? null : held ? "released" : "not-held");
+      };
+      if (lateUntilMs === 0) return fastPath.release(request, String(lastFence), patienceOf(request), answer);
+      commands.endAlone(request, [String(lastFence)], lateUntilMs, patienceOf(request)).then(
+        (held) => answer(null, held),
+        (error: unknown) => answer(error, null),
+      );
+    },
+  };
 }
 
 /** Work on many keys at once, or on each alone where one of them keeps the others from it. */

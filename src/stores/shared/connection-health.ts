@@ -14,7 +14,7 @@
 import type { System } from "../../core/system.ts";
 
 /** Clock and randomness of the store. */
-export type HealthSystem = Pick<System, "monoMs" | "random">;
+export type HealthSystem = Pick<System, "monoMs" | "random" | "yield">;
 
 /** A call that has no answer yet. */
 export interface OpenCall {

@@ -6,7 +6,6 @@ export interface LedgerGrant {
   readonly fences: readonly number[];
   readonly room: number;
   readonly validMs: number;
-  readonly anchor: number;
 }
 
 export function toGrant(grant: LedgerGrant): Grant<null> {
@@ -14,7 +13,6 @@ export function toGrant(grant: LedgerGrant): Grant<null> {
     fences: grant.fences.map(BigInt),
     fenceRoom: grant.room,
     validMs: grant.validMs,
-    anchor: grant.anchor,
     cookie: null,
   };
 }

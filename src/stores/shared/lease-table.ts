@@ -5,7 +5,6 @@
 import type {
   AttemptAnswer,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -30,12 +29,13 @@ import {
 } from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
 import { abandonEach } from "./abandon-each.ts";
+import { toBusy } from "./busy.ts";
 import { toGrant } from "./grant.ts";
 import { Pushes } from "./pushes.ts";
 import { holderInfo, lockInfo } from "./record.ts";
 import { heartbeatFor, unseat } from "./rows.ts";
 import { reserving } from "./table-reserve.ts";
-import type { Beat, RowName, Table, TableRow } from "./table.ts";
+import type { Beat, Patience, RowName, Table, TableRow } from "./table.ts";
 import { TableCleaner } from "./table-cleaner.ts";
 import { hasEnded, type Kept, keptOf, markEnded } from "./table-record.ts";
 import { TableShortcut } from "./table-shortcut.ts";
@@ -88,13 +88,29 @@ export class LeaseTable implements OpenStore<null> {
     const turn = this.#turns.number(request);
     if (turn === null) return Promise.resolve({ ended: true });
     return this.#do("try for the lock", request.keys, async () => {
+      const call = this.#counted(request, io);
       const answer =
-        (await this.#shortcut.grab(request, turn, io)) ?? (await this.#attempt(request, turn, io));
+        (await this.#shortcut.grab(request, turn, call)) ?? (await this.#attempt(request, turn, call));
       // The statement of an attempt without a place in line is over with its answer, so nobody but us has to remember it.
       if ("ended" in answer || ("busy" in answer && !request.queue)) this.#turns.end(request);
       this.#cleaner.now(io);
       return answer;
     });
+  }
+
+  /** Notes when a statement of an attempt leaves, and keeps it from leaving once its request has ended. */
+  #counted(request: Request, io: Io): Io & Pick<Patience, "sent"> {
+    const sent = (): void => {
+      if (!this.#turns.sent(request)) throw new Error("its request has ended");
+    };
+    return {
+      timeoutMs: io.timeoutMs,
+      get signal() {
+        return io.signal;
+      },
+      sleep: (ms) => io.sleep(ms),
+      sent,
+    };
   }
 
   renew(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
@@ -127,8 +143,8 @@ export class LeaseTable implements OpenStore<null> {
     return abandonEach(
       requests,
       io,
-      (request) =>
-        this.#do("be told that the request has ended", request.keys, () => this.#end(request, null, io)),
+      (request, once) =>
+        this.#do("be told that the request has ended", request.keys, () => this.#end(request, null, once)),
       ABANDONED_AT_ONCE,
     );
   }
@@ -137,7 +153,14 @@ export class LeaseTable implements OpenStore<null> {
     this.#turns.end(request);
   }
 
-  async subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  /** Of the many calls of an outage only a few get a connection. */
+  forgetUnsent(request: Request): boolean {
+    if (!this.#turns.isUnsent(request)) return false;
+    this.#turns.end(request);
+    return true;
+  }
+
+  async subscribe(request: Request, wake: () => void): Promise<() => void> {
     const off = this.#pushes.add(request.id, wake);
     await this.#table.listen?.(this.#proc, (words) => this.#pushes.hear(words));
     return off;
@@ -237,9 +260,9 @@ export class LeaseTable implements OpenStore<null> {
       const answer = ledger.attempt(request);
       if ("granted" in answer) return { answer: { granted: toGrant(answer.granted) }, writes: true };
       if (!("busy" in answer)) return { answer, writes: true };
-      const holders = kept.flatMap(({ record }) => record.holders.map((row) => holderInfo(row, nowMs)));
+      const holders = kept.flatMap(({ record }) => record.holders);
       const againMs = heartbeatFor(this.guarantees.claimMs, request.ttlMs);
-      return { answer: { busy: { holders, againMs } }, writes: true };
+      return { answer: { busy: toBusy(holders, (row) => holderInfo(row, nowMs), againMs) }, writes: true };
     };
     return this.#step(keys, io, decide, beat);
   }

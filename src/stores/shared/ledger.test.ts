@@ -119,6 +119,14 @@ test("a claim is no longer than the ttl of who is chosen, and its heartbeat foll
   state.server.attempt(client, holder);
   const { answer } = state.server.attempt(client, request("b", { ttlMs: 400, graceMs: 50 }));
   expect(answer).toMatchObject({ busy: { againMs: 100 } });
-  const { wakes } = state.server.release(client, holder, { lastFences: [0n] });
-  expect(wakes[0]?.grant).toMatchObject({ validMs: 400, anchor: 1 });
+  state.server.release(client, holder, { lastFences: [0n] });
+  const [chosen] = state.server.inspect(client, "k").answer?.holders ?? [];
+  expect(chosen?.remainingMs).toBe(400 + 50);
+});
+
+test("whoever makes the record at which the memory store is cleaned keeps its lease (P1)", () => {
+  const { server } = clock();
+  const requests = Array.from({ length: 4_100 }, (_none, i) => ({ ...request(`id ${i}`), keys: [`k${i}`] }));
+  for (const one of requests) server.attempt(client, one);
+  expect(requests.filter((one) => !server.owns(client, one).answer)).toEqual([]);
 });

@@ -7,7 +7,8 @@
 // 2. Seat: whoever asks gets a place at the end of the line, or keeps the one it has and is seen alive.
 // 3. Settle: as long as the first live waiter fits beside the holders it becomes a holder. The first that does not fit
 //    stops the line: no reader overtakes a waiting writer, no small request a large one, so nobody starves.
-// 4. A waiter that was chosen while it slept holds for its claim window only, counted from its last heartbeat.
+// 4. A waiter that was chosen while it slept has the key reserved for its claim window only, counted from its last
+//    heartbeat. Its next attempt is granted and gets the full ttl.
 
 import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
 import type { LedgerGrant } from "./grant.ts";
@@ -30,12 +31,11 @@ export interface Moment {
   record(key: string): KeyRecord | null;
 }
 
-/** Somebody to be told after the step. `grant` is there when it was chosen; without it, it should look for itself. */
+/** Who is to be notified after the step: a waiter that should attempt again, or a holder that was revoked. */
 export interface Wake {
   readonly proc: string;
   readonly id: string;
   readonly key: string;
-  readonly grant?: LedgerGrant;
   readonly revoked?: string;
 }
 
@@ -250,16 +250,14 @@ export class Ledger {
     // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a larger one.
     const alone = waiter.mode === "exclusive" && waiter.limit === 1;
     const room = alone ? (waiter.room ?? Math.floor(waiter.ttlMs * 1_000)) : 0;
-    const fences = records.map((record) => {
+    for (const record of records) {
       const fence = Math.max(record.last + 1, Math.floor(wallUs));
       unseat(record, waiter.id);
       record.last = fence + room;
       record.limit = record.holders.length === 0 ? waiter.limit : Math.max(record.limit, waiter.limit);
       record.holders.push(newHolder(waiter, { fence, room, nowMs, claimMs }));
-      return fence;
-    });
-    const grant: LedgerGrant = { fences, room, validMs: claimMs, anchor: waiter.seq };
-    this.wakes.push({ proc: waiter.proc, id: waiter.id, key: (records[0] as KeyRecord).key, grant });
+    }
+    this.wakes.push({ proc: waiter.proc, id: waiter.id, key: (records[0] as KeyRecord).key });
   }
 
   /** Whoever asks and holds gets its full ttl: the answer to an acquire, to a wake-up, and to an attempt whose reply was lost (P8). */
@@ -275,7 +273,6 @@ export class Ledger {
         fences: rows.map((row) => row.fence),
         room: (rows[0] as HolderRow).room,
         validMs: request.ttlMs,
-        anchor: request.seq,
       },
     };
   }

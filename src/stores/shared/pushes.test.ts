@@ -1,24 +1,30 @@
 import { expect, it } from "vitest";
-import { sayWake } from "./pushes.ts";
+import { Pushes, sayWake } from "./pushes.ts";
 
 /** https://www.postgresql.org/docs/current/sql-notify.html */
 const LONGEST_NOTIFICATION_BYTES = 8_000;
 
-it("the fences of many keys are not sent where the notification would be too long: the waiter looks", () => {
-  const wakeOf = (keys: number): string =>
-    sayWake({
-      id: "a".repeat(32),
-      key: "k",
-      proc: "p",
-      grant: {
-        fences: Array.from({ length: keys }, (_none, at) => 1_794_000_000_000_000 + at),
-        room: 30_000_000,
-        validMs: 30_000.123,
-        anchor: 123,
-      },
-    });
-  expect(wakeOf(2)).toContain("grant");
-  expect(wakeOf(500)).toBe(`look ${"a".repeat(32)}`);
-  for (let keys = 1; keys < 600; keys += 1)
-    expect(Buffer.byteLength(wakeOf(keys))).toBeLessThan(LONGEST_NOTIFICATION_BYTES);
+const wake = { id: "a".repeat(32), key: "k", proc: "p" };
+
+it("wakes a waiter, also by the words of the version before, and nobody else", () => {
+  const pushes = new Pushes();
+  let woken = 0;
+  const off = pushes.add(wake.id, () => (woken += 1));
+  pushes.hear(sayWake(wake));
+  pushes.hear(`grant ${wake.id} 7 10000 1000 1700000000000000`);
+  for (const noise of ["", "hello", "look", "look other", `other ${wake.id}`]) pushes.hear(noise);
+  expect(woken).toBe(2);
+  off();
+  pushes.hear(sayWake(wake));
+  expect(woken).toBe(2);
+});
+
+it("tells of a revocation in words that fit a notification", () => {
+  const pushes = new Pushes();
+  const losses: unknown[] = [];
+  pushes.onLoss((...loss) => losses.push(loss));
+  const words = sayWake({ ...wake, revoked: "€".repeat(2_000) });
+  expect(Buffer.byteLength(words)).toBeLessThan(LONGEST_NOTIFICATION_BYTES);
+  pushes.hear(words);
+  expect(losses).toEqual([[wake.id, "revoked", "€".repeat(1_000)]]);
 });

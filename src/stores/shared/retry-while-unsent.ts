@@ -14,6 +14,8 @@ export interface CallContext {
   /** Aborts when core has stopped listening. */
   readonly signal: AbortSignal;
   readonly timeoutMs?: number;
+  /** Runs just before a statement leaves. Throws where it must not leave any more. */
+  readonly sent?: () => void;
   sleep?(ms: number): Promise<void>;
 }
 

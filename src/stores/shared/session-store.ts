@@ -6,7 +6,6 @@ import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
 import type {
   AttemptAnswer,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -24,6 +23,7 @@ import type {
 } from "../../core/store.ts";
 import { abandonEach } from "./abandon-each.ts";
 import { EndedIds } from "./ended-ids.ts";
+import { toBusy } from "./busy.ts";
 import type { Pushes } from "./pushes.ts";
 import type { LockSession, SessionDesk } from "./session-desk.ts";
 import { type Phase, Seat } from "./session-seat.ts";
@@ -84,8 +84,8 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
-    return abandonEach(requests, io, (request) =>
-      this.#do("be told that the request has ended", request.keys[0], () => this.#end(request, null, io)),
+    return abandonEach(requests, io, (request, once) =>
+      this.#do("be told that the request has ended", request.keys[0], () => this.#end(request, null, once)),
     );
   }
 
@@ -99,7 +99,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     session.kill();
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     const off = this.#pushes.add(request.id, wake);
     if (this.#seats.get(request.id)?.phase === "locked") wake();
     return Promise.resolve(off);
@@ -201,7 +201,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
       this.#desk.giveBack(session);
     }
     const { holders } = await this.#desk.look(request.keys[0] as string, null, io);
-    return { busy: { holders, againMs: this.guarantees.pollMs } };
+    return { busy: toBusy(holders, (holder) => holder, this.guarantees.pollMs) };
   }
 
   /** Takes the lock if it is free, or draws the fence of one that the session has waited for. */
@@ -227,12 +227,12 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   async #stillBusy(seat: Seat<S>, request: Request, io: Io): Promise<AttemptAnswer<null>> {
     const session = seat.session as S;
     const { own, holders } = await this.#desk.look(request.keys[0] as string, session, io);
-    if (own === "waits") return { busy: { holders, againMs: this.guarantees.pollMs } };
+    if (own === "waits") return { busy: toBusy(holders, (holder) => holder, this.guarantees.pollMs) };
     // It has the lock, or is gone: the news of it is on its way, and if it does not come the connection is of no use.
     await Promise.race([seat.waited, io.sleep(NEWS_MS)]);
     if ((seat.phase as Phase) === "locked") return this.#attempt(seat, request, io);
     session.kill();
-    return { busy: { holders, againMs: 0 } };
+    return { busy: toBusy(holders, (holder) => holder, 0) };
   }
 
   #renew({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<RenewAnswer> {
@@ -299,9 +299,6 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   }
 }
 
-function granted<S extends LockSession>(
-  { fence, room }: Seat<S>,
-  { ttlMs, seq }: Request,
-): AttemptAnswer<null> {
-  return { granted: { fences: [fence], fenceRoom: room, validMs: ttlMs, anchor: seq, cookie: null } };
+function granted<S extends LockSession>({ fence, room }: Seat<S>, { ttlMs }: Request): AttemptAnswer<null> {
+  return { granted: { fences: [fence], fenceRoom: room, validMs: ttlMs, cookie: null } };
 }

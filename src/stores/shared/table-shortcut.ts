@@ -38,13 +38,13 @@ export class TableShortcut {
   async grab(request: Request, turn: number, patience: Patience): Promise<AttemptAnswer<null> | null> {
     const [key] = request.keys as readonly [string];
     if (!this.#usual(request) || this.#crowded.has(key)) return null;
-    const { id, label, actor, ttlMs, graceMs, fenceRoom: room, seq } = request;
+    const { id, label, actor, ttlMs, graceMs, fenceRoom: room } = request;
     const name = this.#steps.name(key);
     const lastsMs = ttlMs + graceMs;
     const wish = { name, id, proc: this.#proc, turn, label, actor, room, lastsMs };
     const fence = await this.#table.grab(wish, patience).catch(this.#undone(null));
     if (fence === null) return null;
-    return { granted: toGrant({ fences: [fence], room, validMs: ttlMs, anchor: seq }) };
+    return { granted: toGrant({ fences: [fence], room, validMs: ttlMs }) };
   }
 
   /** `used`: the last fence that was used. */

@@ -81,4 +81,18 @@ describe("turns", () => {
     expect(turns.size).toBe(0);
     expect(turns.number(request("id19999", "k"))).toBe(null);
   });
+
+  it("know whether anything of a request was sent, and keep back what has ended (P20)", () => {
+    const turns = new Turns();
+    const [a, b] = [request("a", "k"), request("b", "k")];
+    turns.number(a);
+    turns.number(b);
+    expect(turns.sent(a)).toBe(true);
+    expect([turns.isUnsent(a), turns.isUnsent(b)]).toEqual([false, true]);
+    turns.answered(a);
+    turns.number(a);
+    expect(turns.isUnsent(a)).toBe(false);
+    turns.end(b);
+    expect(turns.sent(b)).toBe(false);
+  });
 });

@@ -11,6 +11,8 @@ interface Turn {
   readonly keys: readonly string[];
   /** The server may not have heard of it. */
   isOpen: boolean;
+  /** A statement of it has left, or is about to. */
+  isSent: boolean;
 }
 
 export class Turns {
@@ -29,13 +31,25 @@ export class Turns {
     if (this.#ended.has(request.id) || this.#endedBefore.has(request.id)) return null;
     const number = this.#next;
     this.#next += 1;
-    this.#byId.set(request.id, { number, keys: request.keys, isOpen: true });
+    this.#byId.set(request.id, { number, keys: request.keys, isOpen: true, isSent: known?.isSent === true });
     for (const key of request.keys) {
       const open = this.#open.get(key);
       if (open === undefined) this.#open.set(key, [number]);
       else open.push(number);
     }
     return number;
+  }
+
+  /** A statement of this request leaves now. False: the request has ended, and it must not leave. */
+  sent(request: Request): boolean {
+    const turn = this.#byId.get(request.id);
+    if (turn !== undefined) turn.isSent = true;
+    return turn !== undefined;
+  }
+
+  /** The server has certainly not heard of it. */
+  isUnsent(request: Request): boolean {
+    return this.#byId.get(request.id)?.isSent === false;
   }
 
   /** The request has ended, whether the server knows it or not. Returns the number that it had, or a new one. */

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import type { Grant, Io, OpenStore, Request } from "../../../src/core/store.ts";
 import { local } from "../../../src/stores/local/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
-import { bundledChild } from "./bundle.ts";
+import { bundledChildForAll } from "../../support/bundled-child.ts";
 
 export function plainIo(timeoutMs = 2_000): Io {
   return {
@@ -132,7 +132,12 @@ export function child(
   before: readonly string[] = [],
   options: SpawnOptions = {},
 ): Child {
-  const command = [...before, process.execPath, bundledChild(name), ...args];
+  const command = [
+    ...before,
+    process.execPath,
+    bundledChildForAll(join(import.meta.dirname, "children", `${name}.ts`)),
+    ...args,
+  ];
   return new Child(
     spawn(command[0] as string, command.slice(1), { stdio: ["pipe", "pipe", "inherit"], ...options }),
   );

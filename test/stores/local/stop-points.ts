@@ -4,12 +4,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { OpenStore } from "../../../src/core/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
-import { bundledChild } from "./bundle.ts";
+import { bundledChildForAll } from "../../support/bundled-child.ts";
 import { actor, type Child, freshDir, grantOf, openIn, plainIo, request, waitFor } from "./fixture.ts";
 
 export interface StopPoint {
@@ -149,7 +150,13 @@ interface Run {
 }
 
 function start(dir: string, point: StopPoint): Run {
-  const args = [bundledChild("stopper"), dir, point.when, point.signal, String(point.at)];
+  const args = [
+    bundledChildForAll(join(import.meta.dirname, "children", "stopper.ts")),
+    dir,
+    point.when,
+    point.signal,
+    String(point.at),
+  ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const lines: Record<string, string | number>[] = [];
   const output = createInterface(child.stdout);

@@ -114,6 +114,7 @@ describe("a client", () => {
     const locks = createLocks(redis({ client }));
     const lease = await locks.acquire(["a", "b"]);
     expect(((await world.ask("KEYS", "app*")) as string[]).sort()).toEqual([
+      "app[1]:holdfast:clock",
       "app[1]:holdfast:{a}",
       "app[1]:holdfast:{b}",
     ]);

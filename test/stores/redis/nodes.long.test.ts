@@ -195,7 +195,9 @@ describe.each(["redis", "ioredis"] as const)("connections of their own, with %s"
       const lease = await one.acquire(key);
       expect(await two.tryAcquire(key)).toBeNull();
       const next = two.acquire(key);
-      await until("a waiter", async () => ((await one.inspect(key))?.waiters ?? []).length === 1);
+      // Without scripts a waiter has no place in the queue.
+      if (!("scripts" in options))
+        await until("a waiter", async () => ((await one.inspect(key))?.waiters ?? []).length === 1);
       await lease.release();
       expect((await next).fence > lease.fence).toBe(true);
       await (await next).release();

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
 import { createLocks } from "../../../src/index.ts";
+import { bundledChild } from "../../support/bundled-child.ts";
 
 const SCRIPT: string = join(import.meta.dirname, "children", "plain-script.ts");
 const SAID = "used, tried, 1 holder, listed job, verified true, released true, 0 dangers\n";
@@ -21,7 +22,7 @@ describe("a script that only locks", () => {
   for (const end of ["close", "no close"]) {
     for (const driver of ["redis", "ioredis"]) {
       it(`is not ended before its answers come (${driver}, ${end})`, async () => {
-        const args = ["--import", "tsx", SCRIPT, server.url, driver, end];
+        const args = [bundledChild(SCRIPT), server.url, driver, end];
         const { stdout } = await promisify(execFile)(process.execPath, args, {
           timeout: 120_000,
         });
@@ -31,7 +32,7 @@ describe("a script that only locks", () => {
   }
 
   it("releases a lease that it forgot when it ends by itself (P16)", async () => {
-    const args = ["--import", "tsx", SCRIPT, server.url, "redis", "forget"];
+    const args = [bundledChild(SCRIPT), server.url, "redis", "forget"];
     await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
     const locks = createLocks(server.url);
     expect(await locks.inspect("forgotten")).toBeNull();

@@ -107,7 +107,9 @@ describe.each(ways)("with replicas: 1 and %o", (way) => {
       got = true;
       return next;
     });
-    await until("the waiter", async () => ((await near.inspect("handed"))?.waiters ?? []).length === 1);
+    // Without scripts a waiter has no place in the queue.
+    if (!("scripts" in way))
+      await until("the waiter", async () => ((await near.inspect("handed"))?.waiters ?? []).length === 1);
     replica?.kill("SIGSTOP");
     expect(await lease.release()).toBe(true);
     await io.sleep(1_500);

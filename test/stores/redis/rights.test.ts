@@ -37,6 +37,9 @@ const DISPENSABLE: Readonly<Record<string, string>> = {
   "+info": "settings-unknown",
 };
 
+/** Needed only to release a key for which a process with scripts waits. */
+const BESIDE_SCRIPTS = "+hdel";
+
 describe.each(["scripts", "transactions"] as const)("a user for %s", (kind) => {
   const scripts = kind === "scripts";
   const store = (url: string, driver: "redis" | "ioredis" = "redis"): ReturnType<typeof redis> =>
@@ -52,7 +55,7 @@ describe.each(["scripts", "transactions"] as const)("a user for %s", (kind) => {
 
   it("cannot do without any of its rights", async () => {
     const [words = []] = commands(recipe("redis", kind));
-    const rights = words.filter((word) => /^[+&~]/.test(word));
+    const rights = words.filter((word) => /^[+&~]/.test(word) && (scripts || word !== BESIDE_SCRIPTS));
     const users: [string, string][] = [];
     for (const right of rights) users.push([right, await without(kind, right)]);
     const results: ({ readonly right: string } & Exercised)[] = [];
@@ -69,7 +72,7 @@ describe.each(["scripts", "transactions"] as const)("a user for %s", (kind) => {
       const finding = DISPENSABLE[right];
       // It is told by name what is missing, at once: not after a minute of trying (P17).
       if (finding === undefined)
-        expect(failed[0], `without ${right}`).toMatch(/UNAVAILABLE.*it needs.*\+get/);
+        expect(failed.join("\n"), `without ${right}`).toMatch(/UNAVAILABLE.*it needs.*\+get/);
       else expect([failed, findings.includes(finding)], `without ${right}`).toEqual([[], true]);
     }
   });
@@ -84,13 +87,13 @@ describe.each(["scripts", "transactions"] as const)("a user for %s", (kind) => {
     });
     await elsewhere.close();
     const dry = (...words: string[]): Promise<unknown> => world.ask("ACL", "DRYRUN", "locks", ...words);
-    expect(await dry("GET", "holdfast:{k}")).toBe("OK");
+    expect(await dry("HGETALL", "holdfast:{k}")).toBe("OK");
     for (const words of [
       ["GET", "orders"],
       ["SET", "orders", "1"],
       ["FLUSHALL"],
       ["CONFIG", "GET", "*"],
-      ["DEL", "holdfast:{k}"],
+      ["RENAME", "holdfast:{k}", "holdfast:{l}"],
     ])
       expect(await dry(...words), words.join(" ")).not.toBe("OK");
   });

@@ -1,13 +1,24 @@
 -- Writes what a holder waits for into the keys that it holds, or clears it.
--- KEYS: the record of each key
--- ARGV: 1-3 see clock; 4 id, 5 the key that it waits for, or ""
+-- KEYS        the record of each key
+-- ARGV[1..4]  see head
+-- ARGV[5]     id
+-- ARGV[6]     "x" if it is a plain lock
+-- ARGV[7]     the note, or ""
 -- Returns nothing
---@include clock
---@include rules
+--@include head
+local clock
+--@include record
 
+local id, note = ARGV[5], ARGV[7]
 for _, name in ipairs(KEYS) do
-  local row = find(record(name).holders, ARGV[4])
-  if row then row.waitingFor = ARGV[5] ~= '' and ARGV[5] or nil else records[name] = nil end
+  local field = ARGV[6] == 'x' and 'holder' or 'held:' .. id
+  local got = call('HMGET', name, 'v', field)
+  local row = got[1] == VERSION and got[2] and readRow(got[2])
+  if row and row.id == id and row.state ~= 'k' and row.state ~= 'r' then
+    row.noted = note == '' and '-' or 'n'
+    extend({ name = name }, 1)
+    call('HSET', name, field, rowText(row))
+    if note == '' then call('HDEL', name, 'note:' .. id) else call('HSET', name, 'note:' .. id, note) end
+  end
 end
-saveAll()
 return false

@@ -1,40 +1,48 @@
--- Moves the ends of many leases, each in all of its keys or in none. Never recreates what is gone, never moves an end back.
--- A record that is damaged costs its own lease the renewal, and no other.
--- KEYS: the records of the first lease, then those of the second, and so on
--- ARGV: 1-3 see clock; then per lease its id, how many keys it has, ttl, grace, label, and per key the fence in use
--- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and the error; then this
--- server's time in us
---@include clock
---@include rules
+-- Moves the ends of many leases, each in all of its keys or in none. Never recreates what is gone, never
+-- moves an end back. A damaged record costs its own lease the renewal, and no other.
+-- KEYS        per lease and key its record and the ends of its readers and permits
+-- ARGV[1..4]  see head
+-- ARGV[5..]   per lease its id, how many keys it has, "x" if it is a plain lock, how long the key is kept in
+--             us, how long the record lives in ms, bytes of the label and label, and per key the fence in use
+-- Returns time in us, then per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and the error
+--@include head
+local clock
+--@include record
 --@include guarded
 
--- `key` and `at`: before the first of its KEYS, and the first of its ARGV.
+-- `key`, `at`: where its KEYS and its ARGV begin.
 local function renew(key, at)
-  local id, count, ttlMs, graceMs, label = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local found = {}
-  for i = 1, count do found[i] = sweep(record(KEYS[key + i])) end
-  local rows = rowsOf(found, id)
-  if not rows then return 'gone' end
-  for _, row in ipairs(rows) do
-    if row.revoked then return 'revoked:' .. row.revoked end
+  local id, count, mode, hold, life, label = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3],
+    ARGV[at + 4], ARGV[at + 5]
+  local its, rows = {}, {}
+  for i = 1, count do
+    local it = { name = KEYS[key + 2 * i - 2], zset = KEYS[key + 2 * i - 1] }
+    local got = redis.pcall('HMGET', it.name, 'v', mode == 'x' and 'holder' or 'held:' .. id, 'permits')
+    if isOtherType(got) then error(FOREIGN) end
+    if not got[1] and call('EXISTS', it.name) == 1 then error(FOREIGN) end
+    local row = got[1] == VERSION and got[2] and readRow(got[2])
+    if not row or row.id ~= id or row.ends <= wall or (row.state ~= 'h' and row.state ~= 'v')
+      then return 'gone' end
+    if row.state == 'v' then return 'revoked:' .. (field(it.name, 'reason:' .. id) or '') end
+    it.permits = mode ~= 'x' and got[3]
+    its[i], rows[i] = it, row
   end
   for i, row in ipairs(rows) do
-    row.ends = math.max(row.ends, now + ttlMs + graceMs)
-    row.used, row.label = tonumber(ARGV[at + 4 + i]) or row.used, label
-    found[i].moved = true
+    local used = tonumber(ARGV[at + 5 + i]) or row.used
+    row.ends = math.max(row.ends, wall + hold)
+    row.used = math.max(row.used, math.min(used, row.fence + row.reserved))
+    -- The actor stands behind the label.
+    row.rest = label .. sub(row.rest, 6 + tonumber(sub(row.rest, 1, 4)))
+    extend(its[i], tonumber(life))
+    writeRow(its[i], row)
   end
   return 'renewed'
 end
 
-local answers, key, at = {}, 0, 4
+local answers, key, at = { whole(wall) }, 1, 5
 while ARGV[at] do
   table.insert(answers, guarded(renew, key, at))
   local count = tonumber(ARGV[at + 1])
-  key, at = key + count, at + 5 + count
+  key, at = key + 2 * count, at + 6 + count
 end
-for name, it in pairs(records) do
-  if not it.moved then records[name] = nil end
-end
-saveAll()
-table.insert(answers, whole(wallUs))
 return answers

@@ -1,28 +1,47 @@
--- An operator takes a key away from its holders, or from the one with this fence. Their processes are told.
--- KEYS: 1 the record
--- ARGV: 1-3 see clock; 4 reason, 5 fence or "", 6 "1" to free the key at once
+-- An operator takes a key away from its holders, or from the one with this fence. Their stores are notified.
+-- KEYS[1..2]  the record, and the ends of its readers and permits
+-- KEYS[3]     the highest fence of the namespace; absent in a Cluster
+-- ARGV[1..4]  see head
+-- ARGV[5]     the reason
+-- ARGV[6]     the fence, or ""
+-- ARGV[7]     "1" to free the key at once
 -- Returns "revoked", "free" or "other-fence"
---@include clock
---@include rules
+--@include head
+local clock = KEYS[3]
+--@include ledger
 
-local it = all()[1]
-if #it.holders == 0 then return 'free' end
-local reason, fence, force = ARGV[4], tonumber(ARGV[5]), ARGV[6] == '1'
-local kept, hit = {}, false
-for _, row in ipairs(it.holders) do
-  local meant = not fence or (row.fence <= fence and fence <= row.fence + row.room)
-  if meant then
+local reason, fence, force = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1'
+local it = open(KEYS[1], KEYS[2], '')
+if it.isUnknown or (it.isOld and it.ends > wall) then error(FOREIGN) end
+if it.isOld or not it.stored then return 'free' end
+sweep(it, '')
+local rows = {}
+if it.holder then rows[1] = it.holder end
+if it.permits then
+  for _, id in ipairs(call('ZRANGE', it.zset, 0, -1)) do
+    local text = field(it.name, 'held:' .. id)
+    local row = text and readRow(text)
+    if row and row.state ~= 'r' then table.insert(rows, row) end
+  end
+end
+local hit = false
+for _, row in ipairs(rows) do
+  if not fence or (row.fence <= fence and fence <= row.fence + row.reserved) then
     hit = true
-    row.revoked, row.keepUntil = reason, 0
-    if row.proc ~= '' then
-      table.insert(wakes, { proc = row.proc, id = row.id, text = 'revoked ' .. row.id .. ' ' .. reason })
+    local owned = row.state ~= 'k'
+    row.keep = 0
+    if owned then call('PUBLISH', channels .. row.proc, 'revoked ' .. row.id .. ' ' .. reason) end
+    if force or not owned then
+      removeHolder(it, row)
+    else
+      row.state = 'v'
+      extend(it, 1)
+      writeRow(it, row)
+      call('HSET', it.name, 'reason:' .. row.id, reason)
     end
   end
-  if not meant or (row.proc ~= '' and not force) then table.insert(kept, row) end
 end
-if not hit then return 'other-fence' end
-it.holders = kept
 settle(it)
-saveAll()
-tell()
-return 'revoked'
+save(it)
+if #rows == 0 then return 'free' end
+return hit and 'revoked' or 'other-fence'

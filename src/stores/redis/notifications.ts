@@ -1,18 +1,17 @@
-// One subscription per opened store, for all that it waits for and holds. It goes on over reconnections; what was published
-// meanwhile is lost. Nothing depends on it: heartbeats find a grant, renewals a revocation.
+// One subscription per opened store, for all that it waits for and holds. It goes on over reconnections; what
+// was published meanwhile is lost. Nothing depends on it: heartbeats find a free key, renewals a revocation.
 
-import type { Grant, LossReason } from "../../core/store.ts";
+import type { LossReason } from "../../core/store.ts";
 import type { RedisPort } from "./port.ts";
-import { readPush } from "./words.ts";
+import { readPush } from "./script-replies.ts";
 
-type Wake = (grant?: Grant<null>) => void;
-type TellLoss = (id: string, reason: LossReason, detail?: string) => void;
+type ReportLoss = (id: string, reason: LossReason, detail?: string) => void;
 
-export class Listener {
+export class Notifications {
   readonly #port: RedisPort;
   readonly #channel: string;
-  readonly #wakes = new Map<string, Wake>();
-  #tellLoss: TellLoss | null = null;
+  readonly #wakes = new Map<string, () => void>();
+  #reportLoss: ReportLoss | null = null;
   #listening: Promise<() => Promise<void>> | null = null;
   #closed = false;
   /** Why there is no subscription. */
@@ -23,7 +22,10 @@ export class Listener {
     this.#channel = channel;
   }
 
-  /** Resolves when pushes can arrive, or cannot be had: then `failure` says why, and the next call tries again. */
+  /**
+   * Resolves when notifications can arrive, or cannot be had: then `failure` says why, and the next call
+   * tries again.
+   */
   async start(): Promise<void> {
     try {
       await this.#listen();
@@ -33,24 +35,24 @@ export class Listener {
     }
   }
 
-  /** Resolves when pushes for this id can arrive. */
-  async wake(id: string, wake: Wake): Promise<() => void> {
+  /** Resolves when notifications for this id can arrive. */
+  async wake(id: string, wake: () => void): Promise<() => void> {
     this.#wakes.set(id, wake);
     await this.start();
     return () => this.#wakes.delete(id);
   }
 
-  onLoss(tell: TellLoss): () => void {
-    this.#tellLoss = tell;
+  onLoss(report: ReportLoss): () => void {
+    this.#reportLoss = report;
     return () => {
-      this.#tellLoss = null;
+      this.#reportLoss = null;
     };
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#wakes.clear();
-    this.#tellLoss = null;
+    this.#reportLoss = null;
     const listening = this.#listening;
     // A subscription that cannot be had any more is none that has to be ended.
     await listening?.then((stop) => stop()).catch(() => {});
@@ -70,7 +72,7 @@ export class Listener {
   #hear(message: string): void {
     const push = readPush(message);
     if (push === null) return;
-    if (push.kind === "revoked") this.#tellLoss?.(push.id, "revoked", push.reason);
-    else this.#wakes.get(push.id)?.(push.kind === "grant" ? push.grant : undefined);
+    if (push.kind === "revoked") this.#reportLoss?.(push.id, "revoked", push.reason);
+    else this.#wakes.get(push.id)?.();
   }
 }

@@ -1,6 +1,6 @@
-// Scripts whose writes replicas must acknowledge. The scripts of one moment and one WAIT go on one and the same connection,
-// one behind the other: WAIT on another connection counts replicas that never saw the write. What comes while a WAIT is
-// under way goes together in the next one.
+// Scripts whose writes replicas must acknowledge. The scripts of one moment and one WAIT go on one and the
+// same connection, one behind the other: WAIT on another connection counts replicas that never saw the write.
+// What comes while a WAIT is under way goes together in the next one.
 
 import type { Io } from "../../core/store.ts";
 import type { OwnConnection } from "./own-connection.ts";
