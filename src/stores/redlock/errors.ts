@@ -8,6 +8,7 @@ import {
   UnsafeStoreError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import { EVICTION_FIX } from "../shared/eviction.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
@@ -54,7 +55,7 @@ export function evictingError(node: string, policy: string): UnsafeStoreError {
     `${node} may evict locks: its maxmemory-policy is ${firstLine(policy).trim()}`,
     {
       setting: "maxmemory-policy",
-      fix: 'run CONFIG SET maxmemory-policy noeviction on it, or accept it with allow: ["eviction"]',
+      fix: EVICTION_FIX,
     },
   );
 }
@@ -64,7 +65,7 @@ export function closedError(key?: string): StoreUnavailableError {
 }
 
 /** A node that was restarted sits out for the longest ttl: nothing may last longer. */
-export function refuseLong(key: string, ms: number, maxTtlMs: number): void {
+export function rejectLong(key: string, ms: number, maxTtlMs: number): void {
   if (ms <= maxTtlMs) return;
   throw new InvalidArgumentError(
     `${showKey(key)} was asked for with ${ms} ms, and the redlock store is set to maxTtl ${maxTtlMs} ms: use a shorter ttl (it is renewed while held), or a larger maxTtl in every process`,

@@ -1,5 +1,6 @@
-// `holdfast/redlock`: locks over N independent Redis or Valkey masters, held by whoever a majority of them has granted to. This file
-// stays light: clients and the rest of the store are loaded when a store is opened, never on import.
+// `holdfast/redlock`: locks over N independent Redis or Valkey masters, held by whoever a majority of them
+// has granted to. This file stays light: clients and the rest of the store are loaded when a store is opened,
+// never on import.
 
 import { type Duration, duration, toMs } from "../../core/duration.ts";
 import { InvalidArgumentError } from "../../core/errors.ts";
@@ -9,9 +10,15 @@ import { redlockGuarantees } from "./guarantees.ts";
 export { redlockGuarantees } from "./guarantees.ts";
 
 export interface RedlockOptions {
-  /** Each a connected client of node-redis (4 to 6) or ioredis (5, 6), or a URL `redis://` or `rediss://`. Mixed as you like. */
+  /**
+   * Each a connected client of node-redis (4 to 6) or ioredis (5, 6), or a URL `redis://` or `rediss://`.
+   * Mixed as you like.
+   */
   readonly nodes: readonly (string | object)[];
-  /** No lease lasts longer without renewal; a restarted node is in quarantine for longer. The same in every process. */
+  /**
+   * No lease lasts longer without renewal; a restarted node is in quarantine for longer. The same in every
+   * process.
+   */
   readonly maxTtl?: Duration;
   /** How long a single node is waited for where the vote hangs on it. */
   readonly nodeTimeout?: Duration;
@@ -42,17 +49,18 @@ export function redlock(options: RedlockOptions): Store {
     maxTtlMs: positive("maxTtl", options.maxTtl ?? MAX_TTL_MS),
     nodeTimeoutMs: positive("nodeTimeout", options.nodeTimeout ?? NODE_TIMEOUT_MS),
   };
+  // Once for all nodes: a client that is not installed is an error of its own, not that of a majority.
+  const loadClient = async (): Promise<void> => {
+    if (nodes.every((node) => typeof node !== "string")) return;
+    const { loaded } = await import("../redis/clients.ts");
+    await loaded(driver);
+  };
   return {
     name: "redlock",
     guarantees: redlockGuarantees,
-    load: () =>
-      Promise.all([
-        import("./open.ts"),
-        nodes.every((node) => typeof node !== "string")
-          ? null
-          : import("../redis/clients.ts").then(({ loaded }) => loaded(driver)),
-      ]),
+    load: () => Promise.all([import("./open.ts"), loadClient()]),
     async open(env: StoreEnv): Promise<OpenStore> {
+      await loadClient();
       const { openRedlock } = await import("./open.ts");
       return openRedlock(nodes as readonly (string | object)[], driver, env, settings);
     },

@@ -1,26 +1,28 @@
-// One node: its name, its connection, and what is known of it. A node that cannot be reached when the store is opened is tried
-// again whenever it is asked; nothing here waits or repeats on its own account.
+// One node: its name, its connection, and what is known of it. A node that cannot be reached when the store
+// opens is tried again whenever it is asked. Nothing here waits or repeats by itself.
 //
-// A node that does not answer while the others do must not collect calls for ever (P20): each would take
-// memory here and in its socket. Beyond a number of unanswered calls it is sent one now and then. What it
-// misses is superseded: the majority has decided without it, and what it granted before ends with its ttl.
+// A node that does not answer while the others do must not collect commands for ever (P20): each takes memory
+// here and in its socket. Beyond a number of unanswered commands it is sent one now and then. What it misses
+// is superseded: the majority has decided without it, and what it granted before ends with its ttl.
 
 import { markUnsent } from "../../core/errors.ts";
-import { ServerClock, type ServerReading } from "../../core/server-clock.ts";
+import { ServerClock, type ServerReading } from "../../core/lease/server-clock.ts";
 import type { System } from "../../core/system.ts";
 import { type Patience, type RedisPort, type Reply, runScript } from "../redis/port.ts";
-import type { Voter } from "./quorum.ts";
+import type { Voter } from "./quorum-call.ts";
 import { scripts, type ScriptName } from "./scripts.generated.ts";
 
 /** No smaller movement of a node's clock is taken for a jump, whatever the grace. */
 const LEAST_JUMP_MS = 50;
 /** Between two attempts to connect to a node that refused. */
 const RECONNECT_MS = 500;
-/** A node with so many unanswered calls, of which one is so old, is silent. */
-const MOST_UNANSWERED = 100;
-const SILENT_MS = 2_000;
-/** A silent node is sent one call in this time. */
+/** A node with so many unanswered commands is silent if it has not answered anything for so long. */
+const MOST_UNANSWERED = 20;
+const SILENT_MS = 1_000;
+/** A silent node is sent one command in this time. */
 const PROBE_MS = 250;
+
+const NOT_SENT = markUnsent(new Error("the command was not sent, because many earlier ones had no answer"));
 
 /** A reading of a node's clock that does not fit those before it. */
 export interface ClockJump {
@@ -34,13 +36,14 @@ export type Connect = () => RedisPort | Promise<RedisPort>;
 export class Node implements Voter {
   /** "node 3" and its address, for people. */
   readonly name: string;
-  doubted = false;
-  slow = false;
+  isSuspect = false;
   /** The run id under which its marker was last seen. */
   run = "";
   /** Every write is on its disk before it is acknowledged. */
   durable = false;
-  /** Its quarantine and for how long it has been watched, as `adopt` last answered, and when that was. */
+  /**
+   * Its quarantine and for how long it has been watched, as `registerNode` last answered, and when that was.
+   */
   watch: { readonly seen: string; readonly readMs: number } | null = null;
   /** While this is set, no vote of the node counts. */
   jump: ClockJump | null = null;
@@ -56,9 +59,13 @@ export class Node implements Voter {
   #failure: Error | null = null;
   #triedMs = Number.NEGATIVE_INFINITY;
   #closed = false;
-  /** The oldest first. */
-  readonly #unanswered = new Set<{ readonly sentAtMs: number }>();
+  #unanswered = 0;
+  /** When the node last answered, or when the first of its unanswered commands was sent. */
+  #heardMs = 0;
   #probedMs = Number.NEGATIVE_INFINITY;
+  #silence: "none" | "suspected" | "confirmed" = "none";
+  /** The last command to settle had no answer. */
+  #hasFailed = false;
 
   constructor(name: string, connect: Connect, system: System) {
     this.name = name;
@@ -87,7 +94,12 @@ export class Node implements Voter {
   }
 
   send(words: readonly string[], patience: Patience): Promise<Reply> {
-    return this.#ask((port) => port.send(words, patience));
+    const port = this.#port;
+    if (port !== null) return this.#sendNow(port, words, patience);
+    const connected = this.connected().catch((error: unknown) => {
+      throw markUnsent(error);
+    });
+    return connected.then((opened) => this.#sendNow(opened, words, patience));
   }
 
   script(
@@ -96,13 +108,14 @@ export class Node implements Voter {
     args: readonly string[],
     patience: Patience,
   ): Promise<Reply> {
-    return this.#ask((port) => runScript(port, scripts[name], keys, args, patience));
+    return runScript(this, scripts[name], keys, args, patience);
   }
 
   /** An answer carried the node's time and its last quarantine. */
   readClock(text: string, sentMs: number): void {
-    const [us, quarantine = ""] = text.split(" ");
-    const reading = { serverMs: Number(us) / 1_000, sentMs, receivedMs: this.#system.monoMs() };
+    const [seconds, us, quarantine = ""] = text.split(" ");
+    const serverMs = Number(seconds) * 1_000 + Number(us) / 1_000;
+    const reading = { serverMs, sentMs, receivedMs: this.#system.monoMs() };
     const movedMs = this.#clock.movedMs(reading, Math.max(LEAST_JUMP_MS, this.graceMs));
     // Where it has been in quarantine since, somebody else has seen the jump.
     if (movedMs !== 0 && quarantine === this.quarantine) this.jump ??= { movedMs, reading, quarantine };
@@ -131,33 +144,41 @@ export class Node implements Voter {
     await this.#port?.close();
   }
 
-  #ask(run: (port: RedisPort) => Promise<Reply>): Promise<Reply> {
-    if (this.#port !== null) return this.#count(this.#port, run);
-    const connected = this.connected().catch((error: unknown) => {
-      throw markUnsent(error);
-    });
-    return connected.then((port) => this.#count(port, run));
-  }
-
-  /** Counts the call as unanswered until it settles. */
-  #count(port: RedisPort, run: (port: RedisPort) => Promise<Reply>): Promise<Reply> {
+  #sendNow(port: RedisPort, words: readonly string[], patience: Patience): Promise<Reply> {
     const nowMs = this.#system.monoMs();
-    if (this.#isSilent(nowMs))
-      return Promise.reject(
-        markUnsent(new Error("this call was not sent, because many earlier ones had no answer")),
-      );
-    const asked = { sentAtMs: nowMs };
-    this.#unanswered.add(asked);
-    const settled = (): void => void this.#unanswered.delete(asked);
-    const reply = run(port);
-    reply.then(settled, settled);
+    if (this.#unanswered >= MOST_UNANSWERED && this.#isSilent(nowMs)) return Promise.reject(NOT_SENT);
+    // After a failure the node has yet to show that it answers: a new connection proves nothing.
+    if (this.#unanswered === 0 && !this.#hasFailed) this.#heardMs = nowMs;
+    this.#unanswered += 1;
+    const reply = port.send(words, patience, words[3]);
+    reply.then(this.#answered, this.#failed);
     return reply;
   }
 
+  readonly #answered = (): void => {
+    this.#unanswered -= 1;
+    this.#heardMs = this.#system.monoMs();
+    this.#silence = "none";
+    this.#hasFailed = false;
+  };
+
+  readonly #failed = (error: unknown): void => {
+    // An error of the server, such as "NOSCRIPT No matching script", is an answer.
+    if (error instanceof Error && /^[A-Z]{2,} /.test(error.message)) return this.#answered();
+    this.#unanswered -= 1;
+    this.#hasFailed = true;
+  };
+
   #isSilent(nowMs: number): boolean {
-    if (this.#unanswered.size < MOST_UNANSWERED) return false;
-    const [oldest] = this.#unanswered;
-    if (oldest === undefined || nowMs - oldest.sentAtMs < SILENT_MS) return false;
+    if (nowMs - this.#heardMs < SILENT_MS) return false;
+    // A blocked event loop runs its timers before it reads its sockets. The answers may be there, unread.
+    if (this.#silence === "none") {
+      this.#silence = "suspected";
+      void this.#system.yield().then(() => {
+        if (this.#silence === "suspected") this.#silence = "confirmed";
+      });
+    }
+    if (this.#silence === "suspected") return false;
     if (nowMs - this.#probedMs < PROBE_MS) return true;
     this.#probedMs = nowMs;
     return false;

@@ -1,15 +1,16 @@
-// Opening: as many nodes as can be had, at least a majority, all of them different, each greeted so that it may vote.
+// Opens the store: at least a majority of the nodes, all of them different, each registered so that it may
+// vote.
 
 import type { StoreEnv } from "../../core/store.ts";
 import { connectToNode, type Driver, portOf } from "../redis/clients.ts";
-import { refuseEvicting, refuseFew, refuseSame } from "./check.ts";
-import { count } from "./fleet.ts";
+import { rejectEvicting, rejectFew, rejectSame } from "./health.ts";
 import { Node } from "./node.ts";
+import { count } from "./quorum-call.ts";
 import { RedlockOpenStore, type RedlockSettings } from "./store.ts";
-import type { Out } from "./words.ts";
+import type { NotVoting } from "./script-replies.ts";
 
-/** Whoever is slower is greeted with the first vote. */
-const LONGEST_GREETING_MS = 300;
+/** A slower node is registered with its first vote. */
+const LONGEST_REGISTRATION_MS = 300;
 
 export function openRedlock(
   given: readonly (string | object)[],
@@ -17,7 +18,7 @@ export function openRedlock(
   env: StoreEnv,
   settings: RedlockSettings,
 ): Promise<RedlockOpenStore> {
-  refuseFew(given.length, env.allow);
+  rejectFew(given.length, env.allow);
   const nodes = given.map(
     (one, at) =>
       new Node(
@@ -37,18 +38,23 @@ export async function openNodes(
   settings: RedlockSettings,
 ): Promise<RedlockOpenStore> {
   const store = new RedlockOpenStore(nodes, env, settings);
-  const greetingMs = Math.min(LONGEST_GREETING_MS, settings.nodeTimeoutMs);
+  const registrationMs = Math.min(LONGEST_REGISTRATION_MS, settings.nodeTimeoutMs);
   try {
-    await store.fleet.open();
-    // Wanted even where nobody waits: holders are told of a revocation by it. Nothing depends on it, so it is not waited for long.
-    const listening = Promise.race([store.listen(), after(env, greetingMs)]);
-    const { votes } = await store.fleet.ask<Out | null, never>(
-      { ask: (node) => store.membership.adopt(node), decide: () => null, patienceMs: greetingMs },
-      { timeoutMs: greetingMs },
+    await store.nodeSet.open();
+    // Also where nobody waits: holders hear of a revocation. Nothing depends on it, so it is not awaited for
+    // long.
+    const listening = Promise.race([store.listen(), after(env, registrationMs)]);
+    const { votes } = await store.nodeSet.ask<NotVoting | null, never>(
+      {
+        ask: (node) => store.membership.registerNode(node),
+        decide: () => null,
+        nodeTimeoutMs: registrationMs,
+      },
+      { timeoutMs: registrationMs },
     );
-    refuseSame(nodes);
-    refuseEvicting(votes);
-    if (count(votes, (out) => out?.why === "ready") > 0) await store.membership.rejoin();
+    rejectSame(nodes);
+    rejectEvicting(votes);
+    if (count(votes, (answer) => answer?.why === "ready") > 0) await store.membership.readmitAll();
     await listening;
     return store;
   } catch (error) {

@@ -1,8 +1,9 @@
-// The contract over N independent masters. Every call is one ballot: all nodes are asked at once, and the answer is given as soon
-// as a majority has decided it. What it cannot know it throws, with one reason per node.
+// The contract over N independent masters, one method per call. Every call asks all nodes at once, and
+// answers as soon as a majority has decided it. What it cannot know it throws, with one reason per node.
 
 import type {
   AttemptAnswer,
+  DirectCalls,
   Finding,
   Guarantees,
   Io,
@@ -19,31 +20,32 @@ import type {
   StoreEnv,
   StoreNotice,
 } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
 import { Names } from "../redis/names.ts";
-import { attempt, type AttemptDeps, type Cookie } from "./attempt.ts";
-import { findings } from "./check.ts";
-import { closedError, quorumError, refuseLong } from "./errors.ts";
-import { count, Fleet } from "./fleet.ts";
+import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
+import { Acquirer, type Cookie } from "./acquire.ts";
+import { closedError, rejectLong } from "./errors.ts";
+import { FenceGenerator } from "./fence-generator.ts";
 import { CLAIM_MS, redlockGuarantees } from "./guarantees.ts";
-import { Listener } from "./listener.ts";
-import { listed } from "./listing.ts";
+import { findings } from "./health.ts";
+import { listLocks, lockInfo } from "./inspect.ts";
+import { majorityAnswer } from "./majority-answer.ts";
 import { Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
-import { owned } from "./ownership.ts";
-import { Proposals } from "./proposals.ts";
-import { Polling } from "./polling.ts";
-import type { Vote } from "./quorum.ts";
-import { renewed } from "./renewals.ts";
+import { NodeBatcher } from "./node-batcher.ts";
+import { NodeSet } from "./node-set.ts";
+import { Notifications } from "./notifications.ts";
+import { queryOwnership } from "./owns.ts";
+import { count, type Vote } from "./quorum-call.ts";
+import { renewAll } from "./renew.ts";
+import { RequestStates } from "./request-state.ts";
+import { type Inspection, JUMPED, type NotVoting, readInspection, readNotVoting } from "./script-replies.ts";
 import type { ScriptName } from "./scripts.generated.ts";
-import { Standings } from "./standings.ts";
-import { type Question, tally } from "./tally.ts";
-import { lockInfo } from "./views.ts";
-import { JUMPED, type Look, type Out, readLook, readOut } from "./words.ts";
 
-/** Enough to tell a handful of processes from each other. */
+/** Enough to distinguish a handful of processes. Records have a column of this width for it. */
 const PROC_LENGTH = 16;
+const REVOKE_ANSWERS: readonly RevokeAnswer[] = ["revoked", "other-fence", "free"];
 
 export interface RedlockSettings {
   readonly maxTtlMs: number;
@@ -52,16 +54,15 @@ export interface RedlockSettings {
 
 export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly guarantees: Guarantees = redlockGuarantees;
-  readonly fleet: Fleet;
+  readonly nodeSet: NodeSet;
   readonly membership: Membership;
   readonly #names: Names;
   readonly #markerKey: string;
-  readonly #listener: Listener;
-  readonly #standings = new Standings();
-  readonly #proposals: Proposals;
+  readonly #notifications: Notifications;
+  readonly #states = new RequestStates();
   readonly #settings: RedlockSettings;
-  readonly #attempts: AttemptDeps;
-  readonly #polling: Polling;
+  readonly #acquirer: Acquirer;
+  readonly #system: System;
   /** What every script begins with. */
   readonly #head: readonly string[];
   #closed = false;
@@ -69,12 +70,13 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   constructor(nodes: readonly Node[], env: StoreEnv, settings: RedlockSettings) {
     const { system, namespace } = env;
     this.#settings = settings;
+    this.#system = system;
     this.#names = new Names(namespace);
     const proc = system.randomId().slice(0, PROC_LENGTH);
     this.#head = [this.#names.channels, proc, String(CLAIM_MS)];
     this.#markerKey = `${namespace}:node`;
-    this.fleet = new Fleet(nodes, system, settings.nodeTimeoutMs);
-    this.membership = new Membership(this.fleet, {
+    this.nodeSet = new NodeSet(nodes, system, settings.nodeTimeoutMs);
+    this.membership = new Membership(this.nodeSet, {
       markerKey: this.#markerKey,
       pattern: this.#names.pattern(""),
       head: this.#head,
@@ -83,170 +85,166 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       evicting: env.allow.includes("eviction"),
       system,
     });
-    this.#listener = new Listener(nodes, this.#names.channels + proc);
-    this.#proposals = new Proposals(system);
-    this.#polling = new Polling(nodes, {
-      names: this.#names,
-      markerKey: this.#markerKey,
-      head: this.#head,
-      standings: this.#standings,
+    this.#notifications = new Notifications(nodes, this.#names.channels + proc);
+    this.#acquirer = new Acquirer({
+      nodeSet: this.nodeSet,
+      batcher: new NodeBatcher(nodes, this.#markerKey, this.#head, system),
       membership: this.membership,
+      states: this.#states,
+      fences: new FenceGenerator(system),
+      names: this.#names,
       system,
     });
-    const { fleet } = this;
-    this.#attempts = { fleet, proposals: this.#proposals, system, polling: this.#polling };
   }
 
-  /** Resolves when a majority can be heard. */
+  /** Resolves when a majority is subscribed to. */
   listen(): Promise<void> {
-    return this.#listener.start();
+    return this.#notifications.start();
   }
 
-  async attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>> {
-    const key = this.#key(request);
-    refuseLong(key, Math.max(request.ttlMs, request.keepMs), this.#settings.maxTtlMs);
-    const standing = this.#standings.of(request, () => this.#proposals.next());
-    if (standing === null) return { ended: true };
-    this.membership.refresh();
-    this.#listener.looked(request.id);
-    const answer = await attempt(this.#attempts, request, standing, io);
-    if ("ended" in answer || ("busy" in answer && !request.queue)) this.#standings.end(request);
-    return answer;
+  async attempt(request: Request, { timeoutMs }: Io): Promise<AttemptAnswer<Cookie>> {
+    this.#admit(request);
+    return promised((settle) => this.#acquirer.attempt(request, timeoutMs, settle));
   }
+
+  readonly direct: DirectCalls<Cookie> = {
+    attempt: (request, settle) => {
+      try {
+        this.#acquirer.attempt(this.#admit(request), directTimeoutMs(request.ttlMs), settle);
+      } catch (error) {
+        queueMicrotask(() => settle(error, null));
+      }
+    },
+    release: (request, _cookie, lastFence, settle) => {
+      const timeoutMs = directTimeoutMs(request.ttlMs);
+      this.#acquirer.end(request, String(lastFence), "release", timeoutMs, (error, isReleased) =>
+        settle(error, isReleased === null ? null : isReleased ? "released" : "not-held"),
+      );
+    },
+  };
 
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]> {
-    for (const { request, ttlMs } of items) refuseLong(this.#key(request), ttlMs, this.#settings.maxTtlMs);
-    return renewed(this.fleet, items, io, (node, keys, args) => this.#renewal(node, keys, args, io));
+    for (const { request, ttlMs } of items) rejectLong(this.#keyOf(request), ttlMs, this.#settings.maxTtlMs);
+    return renewAll(this.nodeSet, items, io, (node, keys, args) => this.#renewOn(node, keys, args, io));
   }
 
   async release(
     request: Request,
     _cookie: Cookie,
-    options: ReleaseOptions,
+    { lastFences: [used] }: ReleaseOptions,
     io: Io,
   ): Promise<"released" | "not-held"> {
-    const used = options.lastFences[0];
-    return (await this.#end(request, used === undefined ? "" : String(used), "release", io))
-      ? "released"
-      : "not-held";
+    const isReleased = await this.#end(request, used === undefined ? "" : String(used), "release", io);
+    return isReleased ? "released" : "not-held";
   }
 
-  /** What goes to a node in one turn of the event loop goes there as one command; see desk.ts. */
+  /** What goes to a node in one turn of the event loop goes there as one command. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     return abandonEach(requests, io, (request) => this.#end(request, "", "abandonment", io));
   }
 
   forget(request: Request): void {
-    this.#standings.end(request);
+    this.#states.end(request);
   }
 
   subscribe(request: Request, wake: () => void): Promise<() => void> {
-    return this.#listener.wake(request.id, wake);
+    return this.#notifications.subscribe(request.id, wake);
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#listener.onLoss(tell);
+  onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#notifications.onLoss(report);
   }
 
-  onNotice(tell: (notice: StoreNotice) => void): () => void {
-    this.membership.tell = tell;
+  onNotice(report: (notice: StoreNotice) => void): () => void {
+    this.membership.report = report;
     return () => {
-      this.membership.tell = () => {};
+      this.membership.report = () => {};
     };
   }
 
   owns(request: Request, _cookie: Cookie, io: Io): Promise<boolean> {
-    const key = this.#key(request);
-    return owned(this.fleet, key, io, (node) => this.#vote(node, "owns", [key], [request.id], io));
+    const key = this.#keyOf(request);
+    return queryOwnership(this.nodeSet, key, io, (node) => this.#ask(node, "owns", [key], [request.id], io));
   }
 
   async note(request: Request, _cookie: Cookie, note: Note, io: Io): Promise<void> {
-    const key = this.#key(request);
-    const args = [request.id, note?.waitingFor ?? ""];
-    await this.#tally("note", key, args, { doing: "note", words: ["1", "0"] }, io);
+    await this.#askAll("note", this.#keyOf(request), [request.id, note?.waitingFor ?? ""], ["1", "0"], io);
   }
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
-    const votes = await this.#look([key], io);
-    if (count(votes, () => true) < this.fleet.majority)
-      throw quorumError(
-        "inspection",
-        key,
-        this.fleet.reasons(votes, () => "answered"),
-        this.fleet.majority,
-      );
-    return lockInfo(this.fleet, key, votes, 0);
+    const votes = await this.#inspect([key], io);
+    if (count(votes, () => true) < this.nodeSet.majority)
+      throw this.nodeSet.error("inspection", key, votes, () => "answered");
+    return lockInfo(this.nodeSet, key, votes, 0);
   }
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
     if (this.#closed) throw closedError();
-    yield* listed(this.fleet, this.#names, options, io, async (keys) => {
-      const votes = await this.#look(keys, io);
-      return keys.flatMap((key, at) => lockInfo(this.fleet, key, votes, at) ?? []);
+    yield* listLocks(this.nodeSet, this.#names, options, io, async (keys) => {
+      const votes = await this.#inspect(keys, io);
+      return keys.flatMap((key, at) => lockInfo(this.nodeSet, key, votes, at) ?? []);
     });
   }
 
-  async revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
-    const { reason, fence, force } = options;
+  revoke(key: string, { reason, fence, force }: RevokeOptions, io: Io): Promise<RevokeAnswer> {
     const args = [reason, fence === undefined ? "" : String(fence), force ? "1" : "0"];
-    const words: readonly RevokeAnswer[] = ["revoked", "other-fence", "free"];
-    return this.#tally("revoke", key, args, { doing: "revocation", words, oneIsEnough: true }, io);
+    return this.#askAll("revoke", key, args, REVOKE_ANSWERS, io);
   }
 
   async check(io: Io): Promise<readonly Finding[]> {
     if (this.#closed) throw closedError();
-    return findings(this.fleet, this.membership, this.#listener.deaf, io, () =>
-      this.#attempts.system.monoMs(),
-    );
+    const { unsubscribed } = this.#notifications;
+    return findings(this.nodeSet, this.membership, unsubscribed, io, () => this.#system.monoMs());
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#polling.close();
-    await this.#listener.close();
-    await this.fleet.close();
+    this.#acquirer.isClosed = true;
+    await this.#notifications.close();
+    await this.nodeSet.close();
   }
 
-  /** Ends the id on all nodes that may have heard of it, whatever they answered. */
-  async #end(request: Request, used: string, doing: string, io: Io): Promise<boolean> {
-    const key = this.#key(request);
-    const ask = this.#polling.ending(request, used, io);
-    return (await tally(this.fleet, { doing, key, words: ["1", "0"], ask }, io)) === "1";
+  async #end(request: Request, used: string, goal: string, { timeoutMs }: Io): Promise<boolean> {
+    this.#keyOf(request);
+    return promised((settle) => this.#acquirer.end(request, used, goal, timeoutMs, settle));
   }
 
-  async #tally<W extends string>(
+  /** Runs a script that answers with one word on all nodes. */
+  async #askAll<W extends string>(
     name: "note" | "revoke",
     key: string,
     args: readonly string[],
-    question: Pick<Question<W>, "doing" | "words" | "oneIsEnough">,
+    words: readonly W[],
     io: Io,
   ): Promise<W> {
     if (this.#closed) throw closedError(key);
-    const record = [this.#names.record(key)];
-    const words = [...this.#head, ...args];
-    const ask = async (node: Node): Promise<string> => textOf(await node.script(name, record, words, io));
-    return tally(this.fleet, { ...question, key, ask }, io);
-  }
-
-  async #look(keys: readonly string[], io: Io): Promise<readonly Vote<Look>[]> {
-    if (this.#closed) throw closedError(keys[0]);
-    const { votes } = await this.fleet.ask<Look, never>(
+    const { majority } = this.nodeSet;
+    const [record, head] = [[this.#names.record(key)], [...this.#head, ...args]];
+    const { decision, votes } = await this.nodeSet.ask<string, W>(
       {
-        ask: async (node) => {
-          const sentMs = this.#attempts.system.monoMs();
-          const look = readLook(await this.#vote(node, "look", keys, [], io));
-          node.readClock(look.clock, sentMs);
-          return look;
-        },
-        decide: () => null,
+        ask: async (node) => textOf(await node.script(name, record, head, io)),
+        decide: (now) => majorityAnswer(now, words, majority, name === "revoke"),
       },
       io,
     );
-    return votes;
+    if (decision !== null) return decision;
+    const goal = name === "revoke" ? "revocation" : name;
+    throw this.nodeSet.error(goal, key, votes, (word) => `answered ${word}`);
   }
 
-  /** A node that says that it may not vote is helped, and asked once more if it then may. */
-  async #vote(
+  async #inspect(keys: readonly string[], io: Io): Promise<readonly Vote<Inspection>[]> {
+    if (this.#closed) throw closedError(keys[0]);
+    const ask = async (node: Node): Promise<Inspection> => {
+      const sentMs = this.#system.monoMs();
+      const found = readInspection(await this.#ask(node, "inspect", keys, [], io));
+      node.readClock(found.clock, sentMs);
+      return found;
+    };
+    return (await this.nodeSet.ask<Inspection, never>({ ask, decide: () => null }, io)).votes;
+  }
+
+  /** A node that may not vote is asked once more if it can be readmitted. */
+  async #ask(
     node: Node,
     name: ScriptName,
     keys: readonly string[],
@@ -256,32 +254,54 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     const names = [this.#markerKey, ...keys.map((key) => this.#names.record(key))];
     const words = [...this.#head, ...args];
     const reply = await node.script(name, names, words, io);
-    const out = readOut(reply);
-    if (out === null || !(await this.membership.mend(node, out))) return reply;
+    const notVoting = readNotVoting(reply);
+    if (notVoting === null || !(await this.membership.tryReadmit(node, notVoting))) return reply;
     return node.script(name, names, words, io);
   }
 
-  /** Renews on one node. The last word of the answer is the node's clock, and none counts after a jump. */
-  async #renewal(
+  /** The last word of the answer is the node's clock. No answer counts after a jump of it. */
+  async #renewOn(
     node: Node,
     keys: readonly string[],
     args: readonly string[],
     io: Patience,
-  ): Promise<Reply | Out> {
-    const { system } = this.#attempts;
+  ): Promise<Reply | NotVoting> {
     for (let tries = 1; ; tries += 1) {
-      const sentMs = system.monoMs();
-      const reply = await this.#vote(node, "renew", keys, args, io);
-      if (readOut(reply) !== null) return reply;
+      const sentMs = this.#system.monoMs();
+      const reply = await this.#ask(node, "renew", keys, args, io);
+      if (readNotVoting(reply) !== null) return reply;
       node.readClock(textOf(listOf(reply).at(-1)), sentMs);
       if (node.jump === null) return reply;
-      if (tries > 1 || !(await this.membership.mend(node, JUMPED))) return JUMPED;
+      if (tries > 1 || !(await this.membership.tryReadmit(node, JUMPED))) return JUMPED;
     }
   }
 
-  #key(request: Request): string {
+  /** Throws for a request that this store does not take. */
+  #admit(request: Request): Request {
+    const longestMs = Math.max(request.ttlMs, request.keepMs);
+    rejectLong(this.#keyOf(request), longestMs, this.#settings.maxTtlMs);
+    this.membership.refresh();
+    this.#notifications.attempted(request.id);
+    return request;
+  }
+
+  #keyOf(request: Request): string {
     const key = request.keys[0] as string;
     if (this.#closed) throw closedError(key);
     return key;
   }
+}
+
+/** The deadline that core keeps for a direct call. */
+function directTimeoutMs(ttlMs: number): number {
+  return Math.min(2_000, Math.max(50, ttlMs / 3));
+}
+
+function promised<T>(run: (settle: (error: unknown, value: T | null) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    run((error, value) => {
+      if (value === null) reject(error as Error);
+      else resolve(value);
+    });
+  });
 }

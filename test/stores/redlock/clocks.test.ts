@@ -200,7 +200,7 @@ describe("a quarantine", () => {
   async function adopt(run: string, seen: string, sinceMs: number) {
     const settings = ["20000", "0", "0", run, "0"];
     const args = ["push:", "proc", "150", ...settings, seen, String(sinceMs)];
-    const reply = await masters.ask(0, "EVAL", scripts.adopt.text, "1", "quarantined:node", ...args);
+    const reply = await masters.ask(0, "EVAL", scripts.register.text, "1", "quarantined:node", ...args);
     const [server, state, , leftMs, now] = reply as [string, string, string, number, string];
     return { run: server, state, leftMs, seen: now };
   }

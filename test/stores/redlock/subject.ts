@@ -1,5 +1,5 @@
-// Five Redis nodes as the subject of the suite. They were started just now and are known to be new, so they need not sit out; every
-// write is on disk before it is acknowledged, so that a restart forgets nothing.
+// Five Redis nodes as the subject of the suite. They were started just now and are known to be new, so they
+// need not sit out; every write is on disk before it is acknowledged, so that a restart forgets nothing.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,10 @@ import { Resp } from "../redis/resp.ts";
 const NODES = 5;
 const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 
-/** In memory where that can be had: five servers that wait for a disk with every write are slow on a small machine. */
+/**
+ * In memory where that can be had: five servers that wait for a disk with every write are slow on a small
+ * machine.
+ */
 const FOLDER = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 /** Independent masters on ports of their own, which they keep over restarts. */
@@ -98,7 +101,9 @@ export function fresh(store: Store): Store {
   return { ...store, open: (env) => store.open({ ...env, allow: [...env.allow, "fresh-nodes"] }) };
 }
 
-/** `mixed`: every other node by a client of ioredis. `frozen`: so many nodes are stopped for the whole run. */
+/**
+ * `mixed`: every other node by a client of ioredis. `frozen`: so many nodes are stopped for the whole run.
+ */
 export function redlockSubject({ mixed = false, frozen = 0 } = {}): {
   readonly store: Subject;
   readonly server: Server;

@@ -14,8 +14,9 @@ local runAt = string.find(info, 'run_id:', 1, true)
 local run = string.sub(info, runAt + 7, runAt + 46)
 local marker = redis.call('GET', KEYS[1])
 local sign = marker and string.sub(marker, 1, 40) == run and string.sub(marker, 41, 41)
-local floor = nil
-if sign == '+' then floor = tonumber(string.match(marker, ' (%d+)$', 42)) end
+local lastQuarantine, lastFloor
+if marker then lastQuarantine, lastFloor = string.match(marker, '^%d+ %d+ (%a%d+) %d+ (%d+)$', 43) end
+local floor = sign == '+' and tonumber(lastFloor) or nil
 
 local function markerText(mark, durable, mostMs, sweptMs, quarantine, watchedMs, least)
   local words = string.format('%.0f %.0f %s %.0f %.0f', mostMs, sweptMs, quarantine, watchedMs, least)
@@ -27,10 +28,10 @@ local function quarantineMs(mostMs)
   return 1.2 * (mostMs + math.max(50, mostMs / 10))
 end
 
--- This node's time in us and its last quarantine. Clients compare its clock with theirs by it.
+-- This node's time in seconds and microseconds, and its last quarantine. Clients compare its clock with
+-- theirs.
 local function clockText()
-  local quarantine = marker and string.match(marker, '^%d+ %d+ (%a%d+) ', 43) or 'r0'
-  return string.format('%.0f ', wallUs) .. quarantine
+  return time[1] .. ' ' .. time[2] .. ' ' .. (lastQuarantine or 'r0')
 end
 
 -- Why not: {"out", "strange" | "waiting" | "ready", "r" | "c" | "", ms that clients have to watch it yet}

@@ -7,5 +7,5 @@
 if not floor then return out() end
 --@include rules
 
-local row = sweep(read(KEYS[2])).row
+local row = removeExpired(read(KEYS[2])).row
 return row and row.id == ARGV[4] and not row.revoked and 1 or 0

@@ -1,37 +1,69 @@
--- The record of a key on one node and the rules by which it changes. `c` is the largest number that belongs to a proposal which
--- was accepted: its fence and all of its room. It never falls below a fence that somebody can have used.
--- A row is the one holder; the line are those who wait, the oldest request first; a free key is kept for a moment for the
--- first of them, so that a release does not end in a race. Only `c` and the row carry safety; the line carries none.
--- Follows clock.lua
+-- The record of a key on one node and the rules by which it changes. `c` is the largest number that belongs
+-- to a proposal which was accepted: its fence and all its reserved numbers. It never falls below a fence that
+-- somebody can have used. `row` is the holder. `queue` has the waiters, the oldest request first. A free key
+-- is reserved for the first of them for a moment, so that a release does not end in a race. Only `c` and
+-- `row` carry safety. Columns of a HELD record: form 1-4, fence 5-22, fence in use 23-40, end 41-54, since
+-- 55-68, number of reserved fences 69-80, process 81-96, length of the id 97-99, length of the label 100-103,
+-- then id, label, actor. Follows clock.lua
 
-local FRESH_MS = 700
-local FORGOTTEN_MS = 2000
-
-local wakes = {}
+-- A waiter promises its next attempt: soon at the head of the queue, seldom deep in it. A waiter that broke
+-- its promise by more than LATE_MS is removed.
+local POLL_MS, STEP_MS, LONGEST_POLL_MS, LATE_MS = 250, 125, 5000, 750
+-- So many waiters whose processes do not listen are passed over in one step.
+local MOST_PASSED_OVER = 16
 
 local function whole(number)
   return string.format('%.0f', number)
 end
 
+local function readHeld(text)
+  local idEnd = 103 + sub(text, 97, 99)
+  local labelEnd = idEnd + sub(text, 100, 103)
+  local row = {
+    fence = tonumber(sub(text, 5, 22)), used = tonumber(sub(text, 23, 40)),
+    ends = tonumber(sub(text, 41, 54)), since = tonumber(sub(text, 55, 68)), room = tonumber(sub(text, 69, 80)), proc = sub(text, 81, 96),
+    id = sub(text, 104, idEnd), label = sub(text, idEnd + 1, labelEnd), actor = sub(text, labelEnd + 1),
+    keepUntil = 0,
+  }
+  return { c = row.fence + row.room, row = row }
+end
+
+local function readOld(text, form)
+  if form == OLD_FULL then
+    local it = cmsgpack.unpack(sub(text, 5))
+    for _, waiter in ipairs(it.line or {}) do waiter.untilMs = waiter.seen + 2000 end
+    return { c = it.c, row = it.row, queue = it.line, reserved = it.promised }
+  end
+  local c, _, _, id, proc, fence, room, used, since, ends, label, actor = cmsgpack.unpack(sub(text, 5))
+  local row = id and {
+    id = id, proc = proc, fence = fence, room = room, used = used, since = since, ends = ends, label = label,
+    actor = actor, keepUntil = 0,
+  }
+  return { c = c, row = row }
+end
+
 local function read(name)
   local text = redis.call('GET', name)
-  local form = text and string.sub(text, 1, 4)
+  local form = text and sub(text, 1, 4)
   local it
-  if form == SHORT then
-    local c, marks, gone, id, proc, fence, room, used, since, ends, label, actor = cmsgpack.unpack(string.sub(text, 5))
-    it = { c = c, marks = marks, gone = gone }
-    if id then
-      it.row = {
-        id = id, proc = proc, fence = fence, room = room, used = used, since = since, ends = ends, label = label,
-        actor = actor, keepUntil = 0,
-      }
-    end
-  elseif form == FULL then it = cmsgpack.unpack(string.sub(text, 5))
-  elseif form then error('HOLDFAST-FOREIGN')
-  else it = { c = 0 } end
-  it.name, it.stored = name, text and true
-  it.line, it.marks, it.gone = it.line or {}, it.marks or {}, it.gone or {}
+  if not text then it = { c = 0 }
+  elseif form == FREE then it = { c = tonumber(sub(text, 5)) }
+  elseif form == HELD then it = readHeld(text)
+  elseif form == QUEUED then it = cmsgpack.unpack(sub(text, 5))
+  elseif form == OLD_SHORT or form == OLD_FULL then it = readOld(text, form)
+  else error('HOLDFAST-FOREIGN') end
+  it.name, it.stored, it.queue = name, text and true, it.queue or {}
   return it
+end
+
+local function column(value, width)
+  return sub(value .. BLANKS, 1, width)
+end
+
+local function writeHeld(row)
+  return HELD .. column(whole(row.fence), 18) .. column(whole(row.used), 18) .. column(whole(row.ends), 14)
+    .. column(whole(row.since), 14) .. column(whole(row.room), 12) .. column(row.proc, 16)
+    .. column(tostring(#row.id), 3) .. column(tostring(#row.label), 4) .. row.id .. row.label .. row.actor
 end
 
 -- A counter has no time to live, because the clock of this node may jump: sweep.lua deletes it when it is
@@ -39,41 +71,32 @@ end
 -- memory is full.
 local function save(it)
   local row = it.row
+  local isLone = #it.queue == 0 and not it.reserved
+  local isPlain = row and it.c == row.fence + row.room and row.keepUntil == 0 and row.proc ~= ''
   local body
-  if #it.line > 0 or it.promised or (row and (row.keepUntil > 0 or row.waitingFor or row.revoked)) then
-    body = FULL .. cmsgpack.pack({
-      c = it.c, row = row, line = it.line, promised = it.promised, marks = it.marks, gone = it.gone,
-    })
-  elseif not row then body = SHORT .. cmsgpack.pack(it.c, it.marks, it.gone)
-  else
-    body = SHORT .. cmsgpack.pack(it.c, it.marks, it.gone, row.id, row.proc, row.fence, row.room, row.used, row.since,
-      row.ends, row.label, row.actor)
-  end
+  if isLone and not row then body = FREE .. whole(it.c)
+  elseif isLone and isPlain and not row.waitingFor and not row.revoked then body = writeHeld(row)
+  else body = QUEUED .. cmsgpack.pack({ c = it.c, row = row, queue = it.queue, reserved = it.reserved }) end
   if it.stored then redis.call('PEXPIRE', it.name, REMEMBER_MS) end
   if it.c == 0 and not row then redis.call('SET', it.name, body, 'PX', REMEMBER_MS)
   else redis.call('SET', it.name, body) end
 end
 
-local function tell()
-  for _, wake in ipairs(wakes) do redis.call('PUBLISH', channels .. wake.proc, wake.text) end
-  wakes = {}
-end
-
-local function place(it, id)
-  for at, waiter in ipairs(it.line) do
+local function positionOf(it, id)
+  for at, waiter in ipairs(it.queue) do
     if waiter.id == id then return at end
   end
 end
 
-local function leaveLine(it, id)
-  local at = place(it, id)
-  if at then table.remove(it.line, at) end
-  if it.promised and it.promised.id == id then it.promised = nil end
+local function leaveQueue(it, id)
+  local at = positionOf(it, id)
+  if at then table.remove(it.queue, at) end
+  if it.reserved and it.reserved.id == id then it.reserved = nil end
 end
 
--- Takes the holder out, or leaves its shadow where the key must stay taken. `used` is the last fence that was used; where nobody
--- can say, the whole room counts: no clock is asked.
-local function let(it, used)
+-- Removes the holder, or leaves a holder without a process where the key must stay taken. `used` is the last
+-- fence that was used. Where nobody can say, all reserved numbers count as used: no clock is asked.
+local function removeHolder(it, used)
   local row = it.row
   if used and it.c == row.fence + row.room then it.c = math.min(it.c, math.max(row.fence, used)) end
   if row.proc ~= '' and row.keepUntil > now then
@@ -81,66 +104,57 @@ local function let(it, used)
   else it.row = nil end
 end
 
-local function sweep(it)
-  if it.row and it.row.ends <= now then let(it) end
-  if it.promised and it.promised.ends <= now then leaveLine(it, it.promised.id) end
-  for at = #it.line, 1, -1 do
-    local waiter = it.line[at]
-    if now - waiter.seen > FORGOTTEN_MS then table.remove(it.line, at) end
+local function removeExpired(it)
+  if it.row and it.row.ends <= now then removeHolder(it) end
+  if it.reserved and it.reserved.ends <= now then leaveQueue(it, it.reserved.id) end
+  for at = #it.queue, 1, -1 do
+    if it.queue[at].untilMs < now then table.remove(it.queue, at) end
   end
   return it
 end
 
--- A free key is kept for the oldest request that was heard of lately, and its process is told.
-local function settle(it)
-  if it.row or it.promised then return end
-  for _, waiter in ipairs(it.line) do
-    if now - waiter.seen <= FRESH_MS then
-      it.promised = { id = waiter.id, label = waiter.label, ends = now + claimMs }
-      table.insert(wakes, { proc = waiter.proc, text = 'look ' .. waiter.id })
-      return
+-- Reserves a free key for the oldest request whose process listens, and notifies that process. If none
+-- listens, the oldest request finds the reservation with its next attempt.
+local function reserve(it)
+  if it.row or it.reserved then return end
+  local first = it.queue[1]
+  for at = 1, math.min(#it.queue, MOST_PASSED_OVER) do
+    local waiter = it.queue[at]
+    if redis.call('PUBLISH', channels .. waiter.proc, 'wake ' .. waiter.id) > 0 then
+      first = waiter
+      break
     end
   end
+  if first then it.reserved = { id = first.id, label = first.label, ends = now + claimMs } end
 end
 
--- All nodes order their lines by the same numbers, so that they keep a key for the same one.
-local function seat(it, id, birth, label)
-  local at = place(it, id)
-  if at then
-    it.line[at].seen = now
-    return
+-- All nodes order their queues by the same numbers, so that they reserve a key for the same request. Returns
+-- in how many ms the waiter attempts again, and its position.
+local function enqueue(it, asked)
+  local at = positionOf(it, asked.id)
+  if not at then
+    at = #it.queue + 1
+    while at > 1 do
+      local before = it.queue[at - 1]
+      if before.birth < asked.birth or (before.birth == asked.birth and before.id < asked.id) then break end
+      at = at - 1
+    end
+    local waiter = { id = asked.id, proc = self, birth = asked.birth, label = asked.label, since = now }
+    table.insert(it.queue, at, waiter)
   end
-  at = #it.line + 1
-  while at > 1 and (it.line[at - 1].birth > birth or (it.line[at - 1].birth == birth and it.line[at - 1].id > id)) do
-    at = at - 1
-  end
-  table.insert(it.line, at, { id = id, proc = self, birth = birth, label = label, since = now, seen = now })
+  local waiter = it.queue[at]
+  local patientMs = math.max(POLL_MS, math.floor((now - waiter.since) / 2))
+  local againMs = math.min(LONGEST_POLL_MS, POLL_MS + STEP_MS * (at - 1), patientMs)
+  waiter.untilMs = now + againMs + LATE_MS
+  return againMs, at
 end
 
--- Whether this id has ended: its turn lies below the mark of its store, or it is named itself.
-local function hasEnded(it, id, turn)
-  local mark = it.marks[self]
-  return (mark and turn < mark[1]) or it.gone[id] ~= nil
-end
-
--- Remembers that this id has ended (P8). `open` is the oldest turn of its store that is still open for this key.
-local function markEnded(it, id, turn, open)
-  local mark = it.marks[self]
-  for proc, entry in pairs(it.marks) do
-    if entry[2] < now - REMEMBER_MS then it.marks[proc] = nil end
-  end
-  for one, since in pairs(it.gone) do
-    if since < now - REMEMBER_MS then it.gone[one] = nil end
-  end
-  it.marks[self] = { math.max(open, mark and mark[1] or 0), now }
-  if turn >= open then it.gone[id] = now end
-end
-
--- What people may know of the holder: nine words.
+-- The holder as people may see it: "held", two places for what a refused proposal is told (ms until its next
+-- attempt, its position), label, fence, fence in use, ms left, ms held, waited-for key, revocation, "kept".
 local function describe(row)
   return {
-    'held', row.label, whole(row.fence), whole(row.used), tostring(math.max(0, row.ends - now)),
-    tostring(math.max(0, now - row.since)), row.waitingFor or '', row.revoked and 'revoked:' .. row.revoked or '',
-    row.proc == '' and 'kept' or '',
+    'held', '', '', row.label, whole(row.fence), whole(row.used), tostring(math.max(0, row.ends - now)),
+    tostring(math.max(0, now - row.since)), row.waitingFor or '',
+    row.revoked and 'revoked:' .. row.revoked or '', row.proc == '' and 'kept' or '',
   }
 end

@@ -7,27 +7,23 @@
 --@include clock
 --@include marker
 if not floor then return '0' end
+--@include rules
 
 local HOUR_MS = 3600000
-local function isDead(text)
-  local form = string.sub(text, 1, 4)
-  local c, ends, waiting
-  if form == SHORT then
-    local counter, _, _, id, _, _, _, _, _, endsMs = cmsgpack.unpack(string.sub(text, 5))
-    c, ends = counter, id and endsMs
-  elseif form == FULL then
-    local it = cmsgpack.unpack(string.sub(text, 5))
-    c, ends = it.c, it.row and it.row.ends
-    for _, waiter in ipairs(it.line) do waiting = waiting or now - waiter.seen < REMEMBER_MS end
-  else return false end
-  return not waiting and c / 1000 < now - HOUR_MS and (not ends or ends < now - REMEMBER_MS) and c
+-- The counter of a record that may go, or nil.
+local function oldCounter(name)
+  local good, it = pcall(read, name)
+  if not good or it.c / 1000 >= now - HOUR_MS or (it.row and it.row.ends >= now - REMEMBER_MS) then return end
+  for _, waiter in ipairs(it.queue) do
+    if now - waiter.untilMs < REMEMBER_MS then return end
+  end
+  return it.c
 end
 
 local page = redis.call('SCAN', ARGV[4], 'MATCH', ARGV[5], 'COUNT', 200)
 local dead, most = {}, floor
 for _, name in ipairs(page[2]) do
-  local text = redis.call('TYPE', name).ok == 'string' and redis.call('GET', name)
-  local c = text and isDead(text)
+  local c = oldCounter(name)
   if c then
     table.insert(dead, name)
     most = math.max(most, c)

@@ -1,14 +1,17 @@
-// Fences as this process proposes them: its wall clock in microseconds, never the same one twice. Nothing is built on this clock
-// being right: a node refuses what is not larger than all it has accepted, and says how large that was.
+// Fences as this process proposes them: its wall clock in microseconds, never the same one twice. Nothing
+// depends on this clock being right: a node refuses a fence that is not larger than all it has accepted, and
+// says how large that was.
 
 import type { System } from "../../core/system.ts";
 
-/** Further than this from the wall clock the finer clock is set anew. */
+/** Further than this from the wall clock the finer clock is set again. */
 const STRAY_MS = 2;
 
-export class Proposals {
+export class FenceGenerator {
   readonly #system: System;
-  /** Wall minus monotonic clock. The wall clock is read in whole ms, so the largest difference is the nearest. */
+  /**
+   * Wall minus monotonic clock. The wall clock is read in whole ms, so the largest difference is the nearest.
+   */
   #offsetMs = Number.NEGATIVE_INFINITY;
   #last = 0;
 
@@ -20,7 +23,7 @@ export class Proposals {
   next(above = 0): number {
     const own = Math.max(this.#nowUs(), this.#last + 1);
     this.#last = own;
-    // What others have driven a key to is that key's affair, and not taken over into this clock.
+    // What others have raised a key to concerns that key only, and is not taken over into this clock.
     return Math.max(own, above + 1);
   }
 

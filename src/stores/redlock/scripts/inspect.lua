@@ -1,16 +1,17 @@
--- Who holds and who waits, and whether this node votes. Changes nothing.
+-- The holder and the waiters of each key, and whether this node votes. Changes nothing.
 -- KEYS: 1 the marker, then any number of records
--- ARGV: 1-3 see clock Returns {} where it votes, else why not (see marker), then per key {nine words of the
---       holder or none, then label and ms of each waiter}, then this node's time and its last quarantine
+-- ARGV: 1-3 see clock
+-- Returns {} where it votes, else why not (see marker), then per key {the holder (see rules) or none, then
+--       label and ms of each waiter}, then this node's time and its last quarantine
 --@include clock
 --@include marker
 --@include rules
 
 local answers = { floor and {} or out() }
 for at = 2, #KEYS do
-  local it = sweep(read(KEYS[at]))
+  local it = removeExpired(read(KEYS[at]))
   local words = {}
-  for _, waiter in ipairs(it.line) do
+  for _, waiter in ipairs(it.queue) do
     table.insert(words, waiter.label)
     table.insert(words, tostring(math.max(0, now - waiter.since)))
   end

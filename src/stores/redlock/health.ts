@@ -1,28 +1,30 @@
-// Are these nodes safe to lock on (P19)? Each is asked for its settings, and all of them for the time at the same moment.
+// Are these nodes safe to lock on (P19)? Each is asked for its settings, and all of them for the time at the
+// same moment.
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Finding, Io } from "../../core/store.ts";
 import { type Info, parseInfo, type Reading, readClock } from "../redis/facts.ts";
 import { textOf } from "../redis/port.ts";
+import { EVICTION_FIX } from "../shared/eviction.ts";
 import { reasonOf } from "./errors.ts";
-import type { Fleet } from "./fleet.ts";
+import type { NodeSet } from "./node-set.ts";
 import { absenceFinding, type Membership } from "./membership.ts";
 import type { Node } from "./node.ts";
-import type { Vote } from "./quorum.ts";
-import type { Out } from "./words.ts";
+import type { Vote } from "./quorum-call.ts";
+import type { NotVoting } from "./script-replies.ts";
 
 /** Clocks further apart than this eat up the grace of short leases. */
 const SKEW_MS = 100;
 const WELL_MANY = 5;
 
 interface Report {
-  readonly out: Out | null;
+  readonly notVoting: NotVoting | null;
   readonly info: Info;
   readonly clock: Reading;
 }
 
 /** Refuses a number of nodes that cannot keep the promises, unless it is allowed by name. */
-export function refuseFew(nodes: number, allow: readonly string[]): void {
+export function rejectFew(nodes: number, allow: readonly string[]): void {
   if ((nodes >= 3 && nodes % 2 === 1) || allow.includes("few-nodes")) return;
   const why =
     nodes % 2 === 0
@@ -38,7 +40,7 @@ export function refuseFew(nodes: number, allow: readonly string[]): void {
 }
 
 /** Two votes of one server are one vote too many. */
-export function refuseSame(nodes: readonly Node[]): void {
+export function rejectSame(nodes: readonly Node[]): void {
   const known = new Map<string, Node>();
   for (const node of nodes) {
     const other = node.run === "" ? undefined : known.get(node.run);
@@ -53,54 +55,54 @@ export function refuseSame(nodes: readonly Node[]): void {
 }
 
 /** Nodes that may drop locks are no nodes. */
-export function refuseEvicting(votes: readonly Vote<unknown>[]): void {
+export function rejectEvicting(votes: readonly Vote<unknown>[]): void {
   for (const vote of votes)
     if (vote.state === "failed" && vote.error instanceof UnsafeStoreError) throw vote.error;
 }
 
 export async function findings(
-  fleet: Fleet,
+  nodeSet: NodeSet,
   membership: Membership,
-  deaf: ReadonlyMap<Node, Error>,
+  unsubscribed: ReadonlyMap<Node, Error>,
   io: Io,
   nowMs: () => number,
 ): Promise<Finding[]> {
-  const { votes } = await fleet.ask<Report, never>(
+  const { votes } = await nodeSet.ask<Report, never>(
     { ask: (node) => report(node, membership, io, nowMs), decide: () => null },
     io,
   );
-  const found: Finding[] = [...fewNodes(fleet.nodes.length)];
+  const found: Finding[] = [...fewNodes(nodeSet.nodes.length)];
   const clocks: Reading[] = [];
   votes.forEach((vote, at) => {
-    const { name } = fleet.nodes[at] as Node;
+    const { name } = nodeSet.nodes[at] as Node;
     if (vote.state !== "answered") {
       const why = vote.state === "failed" ? reasonOf(vote.error) : "it did not answer in time";
       found.push(unreachable(name, why));
       return;
     }
-    const { out, info, clock } = vote.answer;
+    const { notVoting, info, clock } = vote.answer;
     clocks.push(clock);
-    if (out !== null) found.push(absenceFinding(name, out));
+    if (notVoting !== null) found.push(absenceFinding(name, notVoting));
     found.push(...settings(name, info));
   });
-  for (const [node, error] of deaf) {
+  for (const [node, error] of unsubscribed) {
     // Of one that cannot be reached everything has been said.
-    if (votes[fleet.nodes.indexOf(node)]?.state === "answered") found.push(noPush(node.name, error));
+    if (votes[nodeSet.nodes.indexOf(node)]?.state === "answered") found.push(noPush(node.name, error));
   }
   return [...found, ...skew(clocks)];
 }
 
 async function report(node: Node, membership: Membership, io: Io, nowMs: () => number): Promise<Report> {
-  const [out, info] = await Promise.all([
-    membership.adopt(node).catch(toldOtherwise),
+  const [notVoting, info] = await Promise.all([
+    membership.registerNode(node).catch(ignoreUnwritable),
     node.send(["INFO"], io).then((text) => parseInfo(textOf(text))),
   ]);
   // By itself: whatever shares the connection would be taken for a slow network.
-  return { out, info, clock: await readClock(node, io, nowMs) };
+  return { notVoting, info, clock: await readClock(node, io, nowMs) };
 }
 
 /** A replica takes no writes, a node that may evict is not greeted: what they are, is told by their INFO. */
-function toldOtherwise(error: unknown): null {
+function ignoreUnwritable(error: unknown): null {
   if (error instanceof UnsafeStoreError) return null;
   if (error instanceof Error && error.message.startsWith("READONLY")) return null;
   throw error;
@@ -128,7 +130,7 @@ function settings(node: string, info: Info): Finding[] {
       level: "danger",
       what: `${node} may evict locks: its maxmemory-policy is ${policy}`,
       why: "a node that evicts forgets locks and fences without anybody knowing",
-      fix: "run CONFIG SET maxmemory-policy noeviction on it",
+      fix: EVICTION_FIX,
     });
   }
   if (info.get("role") === "slave") {

@@ -4,13 +4,12 @@
 -- Returns {run id, "voting" | "strange" | "waiting" | "ready", next cursor, largest fence}
 --@include clock
 --@include marker
+--@include rules
 
 local page = redis.call('SCAN', ARGV[4], 'MATCH', ARGV[5], 'COUNT', 500)
 local most = floor or 0
 for _, name in ipairs(page[2]) do
-  local text = redis.call('TYPE', name).ok == 'string' and redis.call('GET', name) or ''
-  local form = string.sub(text, 1, 4)
-  if form == SHORT then most = math.max(most, (cmsgpack.unpack(string.sub(text, 5))))
-  elseif form == FULL then most = math.max(most, cmsgpack.unpack(string.sub(text, 5)).c) end
+  local good, it = pcall(read, name)
+  if good then most = math.max(most, it.c) end
 end
-return { run, floor and 'voting' or out()[2], page[1], string.format('%.0f', most) }
+return { run, floor and 'voting' or out()[2], page[1], whole(most) }

@@ -1,4 +1,4 @@
--- A node whose quarantine is over is told the floor of all fences, read from the others meanwhile, and votes
+-- Gives a node whose quarantine is over the floor of all fences, as read from the others. The node votes
 -- again.
 -- KEYS: 1 the marker
 -- ARGV: 1-3 see clock; 4 run id that the floor was read for, 5 floor

@@ -1,0 +1,42 @@
+// Many processes wait for one key: they ask seldom, and a release wakes one of them (P14, P21).
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { World } from "./fixture.ts";
+
+const WAITERS = 30;
+const world = new World(3);
+const { masters } = world;
+
+beforeAll(() => masters.start());
+afterAll(async () => {
+  await world.closeAll();
+  await masters.stop();
+});
+
+/** How many scripts the first node has run. */
+async function scriptsRun(): Promise<number> {
+  const stats = (await masters.ask(0, "INFO", "commandstats")) as string;
+  return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
+}
+
+it("waiters deep in the queue ask less than once per second, all are served (P14, P21)", async () => {
+  const namespace = world.name();
+  const holder = await world.locks({ namespace }).acquire("hot");
+  const waiters = Array.from({ length: WAITERS }, () => world.locks({ namespace, deadlock: false }));
+  const served = waiters.map(async (locks) => (await locks.acquire("hot", { wait: "60s" })).release());
+  const queued = async (): Promise<number> => (await waiters[0]?.inspect("hot"))?.waiters?.length ?? 0;
+  await expect.poll(queued, { timeout: 20_000 }).toBe(WAITERS);
+  // The interval grows with the time waited, at most to what the position allows.
+  await sleep(4_000);
+  const before = await scriptsRun();
+  await sleep(2_000);
+  expect((await scriptsRun()) - before).toBeLessThan(2 * WAITERS);
+  await holder.release();
+  expect(new Set(await Promise.all(served))).toEqual(new Set([true]));
+  // An attempt and a release of each, what lost the race for a free key, and what was asked while waiting.
+  expect((await scriptsRun()) - before).toBeLessThan(12 * WAITERS);
+}, 60_000);
