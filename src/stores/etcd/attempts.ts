@@ -2,10 +2,11 @@
 // 1. Nobody in the way: one transaction creates the name of this id. It holds.
 // 2. Else, with `order=fifo`, another one puts it at the end of the line, on a short lease that its heartbeats renew.
 // 3. Whoever has a place reads, linearizably, whether anybody is before it, and watches that one and no other.
-// 4. When it is its turn it holds for as long as its lease certainly lives; its first renewal moves it to a full one.
+// 4. When it is its turn it holds, and moves to a lease of the full length before it says so.
 
 import type { AttemptAnswer, Busy, HolderInfo, Io } from "../../core/store.ts";
 import type { Instant } from "../../core/system.ts";
+import { toBusy } from "../shared/busy.ts";
 import type { Claim, Held } from "./claims.ts";
 import type { Deps } from "./deps.ts";
 import { leaseIsGone } from "./errors.ts";
@@ -109,10 +110,9 @@ export class Attempts {
   /** Nobody will ask with this id again. Only where it has a place, or may yet get one, is there something to undo. */
   async #over(claim: Claim, answer: Answer, io: Io): Promise<Answer> {
     if (claim.over) return { ended: true };
-    const { revision, unanswered, request } = claim;
-    this.#deps.claims.end(request);
+    this.#deps.claims.end(claim.request);
     forgetKeep(claim, this.#deps, io);
-    if (revision !== null || unanswered.size > 0) await this.#holding.end(claim, null, io);
+    if (claim.mayHaveNames) await this.#holding.end(claim, null, io);
     else this.#deps.claims.forget(claim);
     return answer;
   }
@@ -137,14 +137,14 @@ export class Attempts {
     const { leases, system, proc } = this.#deps;
     if (claim.over) return { ended: true };
     if (revision === null || lease === null || lease.gone) return "displaced";
-    const { keys, ttlMs, graceMs, seq, mode, limit, keepMs, id } = request;
+    const { keys, ttlMs, graceMs, mode, limit, keepMs, id } = request;
     if (keepMs > 0 && claim.kept === null) {
       claim.kept = await keep(claim, revision, this.#deps, io);
       if (claim.over) return { ended: true };
       if (claim.kept === null) return "displaced";
     }
     claim.watchNothing();
-    const validMs = leases.validMs(lease, startedAt, ttlMs, graceMs);
+    let validMs = leases.validMs(lease, startedAt, ttlMs, graceMs);
     if (validMs <= 0) throw new Error("its lease is too old to be believed in");
     claim.held ??= {
       id,
@@ -153,12 +153,21 @@ export class Attempts {
       modRevisions: keys.map((_key, at) => lines[at]?.own?.modRevision ?? revision),
     };
     const fence = fenceOf(revision);
+    const fences = keys.map(() => fence);
+    if (lease.lifeMs < ttlMs + graceMs) {
+      const item = { request, cookie: claim.held, ttlMs, lastFences: fences, label: request.label };
+      const [moved] = await this.#holding.renew([item], io);
+      if (claim.over) return { ended: true };
+      if (moved?.state === "lost")
+        return moved.reason === "gone" ? "displaced" : this.#over(claim, { ended: true }, io);
+      // Without an answer the grant is as long as the lease that it has; core renews a short one at once.
+      if (moved?.state === "renewed") validMs = Math.max(validMs, moved.validMs);
+    }
     return {
       granted: {
-        fences: keys.map(() => fence),
+        fences,
         fenceRoom: mode === "exclusive" && limit === 1 ? FENCE_ROOM : 0,
         validMs,
-        anchor: seq,
         cookie: claim.held,
       },
     };
@@ -166,5 +175,5 @@ export class Attempts {
 }
 
 function busy(holders: readonly HolderInfo[], againMs: number = HEARTBEAT_MS): { readonly busy: Busy } {
-  return { busy: { ...(holders.length > 0 ? { holders } : {}), againMs } };
+  return { busy: holders.length > 0 ? toBusy(holders, (holder) => holder, againMs) : { againMs } };
 }

@@ -2,7 +2,7 @@
 // of their messages have had no answer. An id that has ended stays ended (P8): here by memory, and in etcd by a mark on each
 // lease with which a message of it may still arrive; such a message dies with its lease, and the mark with it.
 
-import type { Grant, Request } from "../../core/store.ts";
+import type { Request } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
 import type { EtcdLease } from "./leases.ts";
@@ -29,6 +29,8 @@ export class Claim {
   seenMs = 0;
   /** Its place in line: the revision at which its names were created, once known. */
   revision: number | null = null;
+  /** It has had a place, and its names may be in etcd although `revision` is null. */
+  hadPlace = false;
   /** What its names hang on. */
   lease: EtcdLease | null = null;
   held: Held | null = null;
@@ -38,7 +40,7 @@ export class Claim {
   kept: Kept | null = null;
   /** Messages without an answer that may still create its names, by lease. */
   readonly unanswered: Map<EtcdLease, number> = new Map();
-  wake: ((grant?: Grant<Held>) => void) | null = null;
+  wake: (() => void) | null = null;
   /** What it waits for, and how to stop that. */
   watching: { readonly what: string; stop(): void } | null = null;
   /** Its id has ended: no more messages of it are sent, whatever is still under way. */
@@ -62,10 +64,21 @@ export class Claim {
 
   /** Nothing of it is in etcd, and no message of it is on its way. */
   get isUntouched(): boolean {
-    return this.revision === null && this.unanswered.size === 0 && this.keepLease === null && !this.told;
+    return !this.mayHaveNames && this.keepLease === null && !this.told;
   }
 
-  /** Its names are gone from etcd. */
+  /** Its names are in etcd, or may be. */
+  get mayHaveNames(): boolean {
+    return this.hadPlace || this.unanswered.size > 0;
+  }
+
+  placed(revision: number, lease: EtcdLease | null): void {
+    this.revision = revision;
+    this.lease = lease;
+    this.hadPlace = true;
+  }
+
+  /** Its names are gone from etcd, or hang on a lease that this process cannot renew. */
   displaced(): void {
     this.revision = null;
     this.lease = null;

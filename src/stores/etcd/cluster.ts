@@ -230,8 +230,9 @@ export class Cluster implements EtcdPort {
   }
 
   async #race(io: Patience): Promise<Member> {
+    if (io.signal.aborted) throw new GivenUp("it was given up before it was sent");
     const { endpoints } = this.#options;
-    const over = new AbortController();
+    const over = this.#system.abortController?.() ?? new AbortController();
     const giveUp = (): void => over.abort();
     io.signal.addEventListener("abort", giveUp, { once: true });
     // Clients begin with different members, so that they share the work.

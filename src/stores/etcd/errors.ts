@@ -111,14 +111,18 @@ export function noMemberError(
     const tls = tlsFailure(failure);
     return tls === null ? detailOf(failure) : `${tls} (${detailOf(failure)})`;
   });
-  const reasons = [...new Set(words)].join("; ");
+  const reasons = [...new Set(words)].join("; ") || "they did not answer in time";
   const error = new StoreUnavailableError(
     `no member of etcd at ${endpoints.join(", ")} answers and knows a leader: ${reasons}`,
-    // Where no certificate is right, asking again does not help.
-    { cause: failures[0], retryable: !failures.every((failure) => tlsFailure(failure) !== null) },
+    { cause: failures[0], retryable: !neverTrusted(failures) },
   );
   noMember.add(error);
   return error;
+}
+
+/** Where no certificate is right, asking again does not help. Members that did not answer say nothing. */
+function neverTrusted(failures: readonly unknown[]): boolean {
+  return failures.length > 0 && failures.every((failure) => tlsFailure(failure) !== null);
 }
 
 export function closedError(key?: string): StoreUnavailableError {

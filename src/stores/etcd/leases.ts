@@ -3,7 +3,7 @@
 // is believed here ends no later than what the server believes (P2).
 
 import type { Instant, System } from "../../core/system.ts";
-import { elapsedMs } from "../../core/window.ts";
+import { elapsedMs } from "../../core/lease/validity-window.ts";
 import { leaseIsGone } from "./errors.ts";
 import type { EtcdPort, Patience } from "./port.ts";
 

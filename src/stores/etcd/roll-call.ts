@@ -11,7 +11,7 @@ export async function silent(
   system: System,
   call: (endpoint: string, io: Patience) => Promise<void>,
 ): Promise<readonly string[]> {
-  const over = new AbortController();
+  const over = system.abortController?.() ?? new AbortController();
   const cancel = system.after(CALL_MS, () => over.abort());
   const words = await Promise.all(
     endpoints.map((endpoint) =>

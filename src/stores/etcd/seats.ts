@@ -137,8 +137,7 @@ export class Seats {
     claim.answered(lease);
     const revision = answer.header?.revision ?? 0;
     if (!answer.succeeded) return this.#why(claim, answer, revision);
-    claim.revision = revision;
-    claim.lease = lease;
+    claim.placed(revision, lease);
     return { placed: { revision, first } };
   }
 
@@ -150,8 +149,7 @@ export class Seats {
     const [own] = found;
     if (own !== undefined) {
       // An earlier message of this id came through: nobody else knows the id.
-      claim.revision = own.revision;
-      claim.lease = this.#deps.leases.byId(own.lease);
+      claim.placed(own.revision, this.#deps.leases.byId(own.lease));
       return { placed: { revision: own.revision, first: false } };
     }
     const heads = request.keys.flatMap((_key, at) => rowsOf(answers[2 * at + 1], names));

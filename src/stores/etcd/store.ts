@@ -4,7 +4,6 @@
 import type {
   AttemptAnswer,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -88,11 +87,21 @@ export class EtcdOpenStore implements OpenStore<Held> {
   attempt(request: Request, io: Io): Promise<AttemptAnswer<Held>> {
     return this.#do("try for the lock", request.keys[0], async () => {
       const claim = this.#deps.claims.open(request);
-      if (claim === null) return { ended: true };
+      if (claim === null) return this.#undoEnded(request, io);
       claim.seenMs = this.#deps.system.monoMs();
       this.#waiting.listen();
       return this.#attempts.run(claim, io);
     });
+  }
+
+  /**
+   * The id has ended. Where the cluster has not acknowledged that, its names may be there and hang on a lease
+   * that others of this process renew: they would block the key for as long as those live (P11).
+   */
+  async #undoEnded(request: Request, io: Io): Promise<AttemptAnswer<Held>> {
+    const claim = this.#deps.claims.get(request.id);
+    if (claim !== undefined) await this.#holding.end(claim, null, io);
+    return { ended: true };
   }
 
   renew(items: readonly RenewItem<Held>[], io: Io): Promise<readonly RenewAnswer[]> {
@@ -126,11 +135,18 @@ export class EtcdOpenStore implements OpenStore<Held> {
     );
   }
 
+  forgetUnsent(request: Request): boolean {
+    const claim = this.#deps.claims.get(request.id);
+    if (claim === undefined || !claim.isUntouched) return false;
+    this.#deps.claims.forget(this.#deps.claims.end(request));
+    return true;
+  }
+
   forget(request: Request): void {
     this.#deps.claims.forget(this.#deps.claims.end(request));
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<Held>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     return Promise.resolve(this.#waiting.subscribe(request, wake));
   }
 
@@ -179,7 +195,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
     this.#resting?.();
     const { leases, watches, port, system } = this.#deps;
     watches.close();
-    const patience = new AbortController();
+    const patience = system.abortController?.() ?? new AbortController();
     const cancel = system.after(CLOSE_MS, () => patience.abort());
     try {
       await leases.revokeAll(patience);

@@ -2,8 +2,8 @@
 // (P14). Where places are not kept it watches the whole lock, and wakes after a moment of chance. A process also listens for
 // news that one of its grants was revoked; whoever misses it learns of it by its next renewal.
 
-import type { Grant, HolderInfo, LossReason, Request } from "../../core/store.ts";
-import type { Claim, Held } from "./claims.ts";
+import type { HolderInfo, LossReason, Request } from "../../core/store.ts";
+import type { Claim } from "./claims.ts";
 import type { Deps } from "./deps.ts";
 import { HEARTBEAT_MS, PLACE_SECONDS } from "./guarantees.ts";
 import { isSemaphore, ownNames, type Standing } from "./line.ts";
@@ -24,7 +24,7 @@ export class Waiting {
     this.#deps = deps;
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<Held>) => void): () => void {
+  subscribe(request: Request, wake: () => void): () => void {
     const claim = this.#deps.claims.open(request);
     if (claim === null) return () => {};
     claim.wake = wake;
@@ -122,15 +122,22 @@ export class Waiting {
     claim.watching = { what: "anybody", stop };
   }
 
-  /** One of this process's own that has not asked for longer than its place lasts has lost it: others keep its lease alive. */
+  /**
+   * Others keep the leases of this process alive, so it removes its own rows that nobody wants any more: of an
+   * id that it has forgotten, and of one that has not asked for longer than its place lasts.
+   */
   async #unseat(claim: Claim, row: Row, io: Patience): Promise<boolean> {
-    const { claims, system, port, names } = this.#deps;
+    const { claims, system, port, names, proc } = this.#deps;
+    if (row.kept || row.words.proc !== proc || row.id === claim.request.id) return false;
     const other = claims.get(row.id);
-    if (other === undefined || other === claim || other.held !== null || row.kept) return false;
-    if (system.monoMs() - other.seenMs <= PLACE_SECONDS * 1_000) return false;
-    const own = ownNames(names, other.request);
+    if (other !== undefined && !isIdle(other, system.monoMs())) return false;
+    const own = other === undefined ? [row.name] : ownNames(names, other.request);
     await port.txn({ success: own.map((key) => ({ delete: { key } })) }, io);
-    other.displaced();
+    other?.displaced();
     return true;
   }
+}
+
+function isIdle({ held, seenMs }: Claim, nowMs: number): boolean {
+  return held === null && nowMs - seenMs > PLACE_SECONDS * 1_000;
 }

@@ -1,13 +1,14 @@
 // Pushes in a database that has none: a letter in a table, and a ring at the bell of the opened store that it is for.
 
 import type { Patience as Waiting, Push } from "../shared/table.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { Bell, KEEP, sessionOf, takeDown } from "./bell.ts";
 import type { Patience } from "./link.ts";
 import type { Pool } from "./pool.ts";
 import { textOf } from "./port.ts";
 import { sql } from "./sql.ts";
 
-const NEVER: Patience = { signal: new AbortController().signal, sleep: () => Promise.resolve() };
+const NEVER: Patience = { signal: NEVER_ABORTED, sleep: () => Promise.resolve() };
 
 export class Letters {
   readonly #pool: Pool;

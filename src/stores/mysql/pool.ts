@@ -64,9 +64,12 @@ export class Pool {
     // A step that looks again, and a renewal of many leases, are many statements under one signal.
     setMaxListeners(0, patience.signal);
     const connection = await this.#retry(patience, () => this.#take(patience));
-    if (patience.signal.aborted) {
+    try {
+      if (patience.signal.aborted) throw new Error("nobody waits for it any more");
+      patience.sent?.();
+    } catch (error) {
       this.#give(connection);
-      throw new Error("nobody waits for it any more");
+      throw error;
     }
     const sentAtMs = this.#system.monoMs();
     const late = (): void => {

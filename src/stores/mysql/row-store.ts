@@ -22,6 +22,7 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../core/store.ts";
+import { toBusy } from "../shared/busy.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
 import type { System } from "../../core/system.ts";
 import { EndedIds } from "../shared/ended-ids.ts";
@@ -29,6 +30,7 @@ import { damagedRow } from "../shared/record-shape.ts";
 import { Bell, KEEP, ring, takeDown } from "./bell.ts";
 import { closedError, codeOf, isDataError, mysqlError, NO_SUCH_TABLE } from "./errors.ts";
 import { mysqlRowGuarantees, ROW_POLL_MS } from "./guarantees.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import type { Link, Patience } from "./link.ts";
 import { RowNotes } from "./row-notes.ts";
 import { RowSessions } from "./row-sessions.ts";
@@ -77,7 +79,7 @@ export class RowOpenStore implements OpenStore<null> {
     this.#system = system;
     const proc = system.randomId().slice(0, PROC_LENGTH);
     this.#proc = proc;
-    this.#alone = { signal: new AbortController().signal, sleep: () => system.yield() };
+    this.#alone = { signal: NEVER_ABORTED, sleep: () => system.yield() };
     this.#notes = new RowNotes(link, { namespace, proc, process: system.processLabel });
     const sessions = new RowSessions(connect, facts.dialect, link, system);
     this.#turns = new RowTurns(sessions, this.#notes, {
@@ -151,8 +153,8 @@ export class RowOpenStore implements OpenStore<null> {
     this.#turns.drop(request.id);
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
-    this.#wakes.set(request.id, () => wake());
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
+    this.#wakes.set(request.id, wake);
     return Promise.resolve(() => void this.#wakes.delete(request.id));
   }
 
@@ -271,7 +273,7 @@ export class RowOpenStore implements OpenStore<null> {
 
   async #busy(request: Request, io: Io): Promise<Busy> {
     const holders = await this.#notes.look(request.keys[0] as string, io);
-    return { holders: holders.map(({ info }) => info), againMs: ROW_POLL_MS };
+    return toBusy(holders, ({ info }) => info, ROW_POLL_MS);
   }
 
   /** Somebody rang: one of ours was revoked. */
@@ -303,7 +305,7 @@ export class RowOpenStore implements OpenStore<null> {
   }
 }
 
-function grantOf({ drawn }: RowTurn, { seq, ttlMs }: Request): Grant<null> {
+function grantOf({ drawn }: RowTurn, { ttlMs }: Request): Grant<null> {
   if (drawn === null) throw new Error("a hold without a fence");
-  return { fences: [BigInt(drawn.fence)], fenceRoom: drawn.room, validMs: ttlMs, anchor: seq, cookie: null };
+  return { fences: [BigInt(drawn.fence)], fenceRoom: drawn.room, validMs: ttlMs, cookie: null };
 }

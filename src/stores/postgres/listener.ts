@@ -3,6 +3,7 @@
 
 import type { System } from "../../core/system.ts";
 import { destroy, forEver, type OwnClient, type PgPort } from "./port.ts";
+import { StatementQueue } from "./statement-queue.ts";
 
 const AGAIN_MS = 1_000;
 const PROBE = "probe";
@@ -17,6 +18,7 @@ export class Listener {
   readonly #system: System;
   #connecting: Promise<void> | null = null;
   #client: OwnClient | null = null;
+  #statements = new StatementQueue();
   #triedMs = Number.NEGATIVE_INFINITY;
   #closed = false;
   /** Whether anything has ever been heard: behind a transaction pooler LISTEN succeeds and nothing comes. */
@@ -53,7 +55,8 @@ export class Listener {
 
   /** One statement beside the pool: on the session that listens, or on one of its own where that is gone. */
   async query(text: string, values: readonly unknown[]): Promise<void> {
-    if (this.#client !== null) return void (await this.#client.query({ text, values }));
+    const listening = this.#client;
+    if (listening !== null) return void (await this.#statements.run(() => listening.query({ text, values })));
     const client = await this.#port.connect();
     try {
       await client.query({ text, values });
@@ -88,10 +91,12 @@ export class Listener {
       if (this.#closed) return destroy(client);
       await client.query({ text: `LISTEN "${channel}"` });
       this.#client = client;
+      const statements = new StatementQueue();
+      this.#statements = statements;
       this.#failure = null;
       await this.#port.query("SELECT pg_notify($1, $2)", [channel, PROBE], forEver());
       // A session hears what was committed before a statement of its own at the latest with the end of that statement.
-      await client.query({ text: "SELECT 1" });
+      await statements.run(() => client.query({ text: "SELECT 1" }));
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));
     }

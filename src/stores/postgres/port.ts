@@ -117,6 +117,14 @@ export class PgPort {
   /** A connection whose caller has given up is not used again, and its statement is cancelled. */
   async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
     const client = await this.#retry(patience, () => this.#checkOutUsable(patience.signal));
+    try {
+      if (patience.signal.aborted) throw noConnection();
+      patience.sent?.();
+    } catch (error) {
+      client.off("error", QUIET);
+      client.release();
+      throw error;
+    }
     const sentAtMs = this.#nowMs();
     let broken = true;
     const giveUp = (): void => {

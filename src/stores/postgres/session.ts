@@ -9,6 +9,7 @@ import { endsConnection } from "./errors.ts";
 import { destroy, type OwnClient, type PgPort, type Row } from "./port.ts";
 import { Prepared } from "./prepared.ts";
 import type { Sql } from "./sql.ts";
+import { StatementQueue } from "./statement-queue.ts";
 
 /** Connections that are kept for the next lock. */
 const MOST_IDLE = 4;
@@ -34,6 +35,7 @@ export class Session implements LockSession {
   onSilence: (() => void) | null = null;
   #dead = false;
   readonly #prepared = new Prepared();
+  readonly #statements = new StatementQueue();
 
   private constructor(client: OwnClient, name: string, pid: number) {
     this.#client = client;
@@ -86,8 +88,8 @@ export class Session implements LockSession {
         reject(new StoreUnavailableError("the session of this lock did not answer in time and was given up"));
       };
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#prepared
-        .query(this.#client, text, values)
+      this.#statements
+        .run(() => this.#prepared.query(this.#client, text, values))
         .finally(() => signal.removeEventListener("abort", giveUp))
         .then(
           ({ rows }) => resolve(rows),

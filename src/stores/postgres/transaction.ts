@@ -6,6 +6,7 @@ import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";
 import { isServerError } from "./errors.ts";
 import type { PgClient, Row } from "./port.ts";
+import { StatementQueue } from "./statement-queue.ts";
 
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 type Wish = Parameters<TransactionDesk["attempt"]>[0];
@@ -16,6 +17,9 @@ export type TakeInTransaction = (
   key: string,
   mode: Mode,
 ) => Promise<{ readonly fence: bigint } | { readonly holders: readonly HolderInfo[] }>;
+
+/** Savepoints have one name: attempts in one transaction go one after another. */
+const attempts = new WeakMap<PgClient, StatementQueue>();
 
 export class PostgresTransaction implements TransactionDesk {
   readonly #client: PgClient;
@@ -33,7 +37,13 @@ export class PostgresTransaction implements TransactionDesk {
     this.#take = take;
   }
 
-  async attempt({ keys, mode }: Wish): Promise<Answer> {
+  attempt(wish: Wish): Promise<Answer> {
+    const queue = attempts.get(this.#client) ?? new StatementQueue();
+    attempts.set(this.#client, queue);
+    return queue.run(() => this.#attempt(wish));
+  }
+
+  async #attempt({ keys, mode }: Wish): Promise<Answer> {
     await this.#begin();
     try {
       const fences: bigint[] = [];

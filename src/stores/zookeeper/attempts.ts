@@ -6,8 +6,7 @@
 // 3. A place whose making was never answered is searched for, by id and session, before another one is made (P8).
 // 4. A place from before, and nobody has told us of a change: ask the leader (sync), which also answers for the session, and
 //    see whether what stood in our way still does.
-// 5. A place from before, and something has left: read the line. If it is our turn the grant counts from the last send that
-//    the leader has answered for; only if that is long ago it is asked again first.
+// 5. A place from before, and something has left: ask the leader, which answers for the session, and read the line.
 // 6. Not our turn: watch what stands in the way. If that is gone by then, go on at 5. What stands there for long is asked of the leader
 //    now and then: a server that shows what the leader does not have is left.
 
@@ -36,10 +35,6 @@ const LOOKS = 20;
 const SOON_MS = 10;
 /** Who holds is not read again within this time: core asks a second time as soon as it listens. */
 const JUST_LOOKED_MS = 500;
-/** A grant may have lost this share of its window when it is told. */
-const OLD_SHARE = 0.25;
-/** Core remembers eight sends. */
-const OLD_SENDS = 6;
 
 /** A write that changes nothing, and whether the leader had all of these paths when it came to it. */
 interface Barrier {
@@ -105,10 +100,8 @@ export class Attempts {
     request: Request,
     make: () => Promise<string[][] | null>,
   ): Promise<Answer> {
-    const atMs = this.#desk.system.monoMs();
     const lists = await make();
     if (lists === null) return this.#over(request, claim);
-    claim.confirmed = { seq: request.seq, atMs };
     return this.#judge(link, claim, request, lists);
   }
 
@@ -133,10 +126,10 @@ export class Attempts {
 
   async #again(link: Link, claim: Claim, request: Request): Promise<Answer> {
     if (!claim.granted && !claim.stirred && claim.watching.length > 0) {
-      const busy = await this.#glance(link, claim, request);
+      const busy = await this.#glance(link, claim);
       if (busy !== null) return busy;
     }
-    const synced = quietly(this.#confirm(link, claim, request));
+    const synced = quietly(this.#desk.sync(link));
     const own = Promise.all(claim.places.map(({ path }) => orElse(link.send(getData(path)), null)));
     const lists = quietly(this.#desk.lists(link, request.keys));
     const contents = await own;
@@ -148,16 +141,6 @@ export class Attempts {
     return this.#judge(link, claim, request, await lists);
   }
 
-  /** Has the leader answer for the session, unless a grant can still count from the last time. */
-  async #confirm(link: Link, claim: Claim, request: Request): Promise<void> {
-    const { seq, atMs } = claim.confirmed;
-    const nowMs = this.#desk.system.monoMs();
-    const recent = nowMs - atMs < this.#validMs(request) * OLD_SHARE && request.seq - seq < OLD_SENDS;
-    if (recent && claim.stirred && !claim.granted) return;
-    await this.#desk.sync(link);
-    claim.confirmed = { seq: request.seq, atMs: nowMs };
-  }
-
   #busy(claim: Claim, againMs: number): Answer {
     return { busy: { holders: claim.holders.map(({ row }) => this.#looks.info(row)), againMs } };
   }
@@ -167,7 +150,7 @@ export class Attempts {
   }
 
   /** Busy, if all that stood in our way still does: a heartbeat costs the same however long the line is. */
-  async #glance(link: Link, claim: Claim, request: Request): Promise<Answer | null> {
+  async #glance(link: Link, claim: Claim): Promise<Answer | null> {
     const atMs = this.#desk.system.monoMs();
     // By then a place that nobody keeps alive is gone.
     const doubted = atMs - claim.vouchedAtMs >= this.#desk.port.timeoutMs;
@@ -178,7 +161,6 @@ export class Attempts {
       known ? claim.holders : this.#refreshed(link, claim),
     ]);
     const agreed = await vouched;
-    claim.confirmed = { seq: request.seq, atMs };
     if (doubted) claim.vouchedAtMs = atMs;
     if (claim.stirred || there.includes(null) || holders === null) return null;
     if (!agreed) throw misled(link);
@@ -205,7 +187,11 @@ export class Attempts {
     for (let look = 1; ; look += 1) {
       const { lines, keptMs } = await this.#kept.swept(link, request.keys, names);
       const ahead = claim.places.map(({ entry }, at) => before(lines[at] as Line, entry.name));
-      if (ahead.includes(null)) return this.#over(request, claim);
+      if (ahead.includes(null)) {
+        // One of several is gone. The others would stay for as long as the session.
+        await this.#desk.leave(link, claim);
+        return this.#over(request);
+      }
       const places = claim.places.map((place, at) => ({ place, ahead: ahead[at] as readonly Entry[] }));
       const blocked = places.filter(({ place, ahead: some }) => !fits(some, place.entry));
       if (blocked.length === 0) return this.#grant(link, claim, request);
@@ -245,7 +231,6 @@ export class Attempts {
         fences: claim.places.map(({ czxid }) => fenceOf(czxid)),
         fenceRoom: alone ? FENCE_ROOM : 0,
         validMs: this.#validMs(request),
-        anchor: claim.confirmed.seq,
         cookie: null,
       },
     };

@@ -40,8 +40,6 @@ export class Claim {
   vouchedAtMs = 0;
   /** One of them has ended. */
   stirred = false;
-  /** The send that the leader last answered for, and when it left. A grant counts from it. */
-  confirmed: { readonly seq: number; readonly atMs: number } = { seq: 0, atMs: Number.NEGATIVE_INFINITY };
   /** When we last read who holds. */
   lookedAtMs: number = Number.NEGATIVE_INFINITY;
   /** Who held when we last looked. */

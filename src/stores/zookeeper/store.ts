@@ -4,7 +4,6 @@
 import type {
   AttemptAnswer,
   Finding,
-  Grant,
   Guarantees,
   Io,
   LockInfo,
@@ -49,7 +48,7 @@ export class ZooKeeperOpenStore implements OpenStore<null> {
   readonly #holdings: Holdings;
   readonly #places: Places;
   readonly #attempts: Attempts;
-  readonly #wakes = new Map<string, (grant?: Grant<null>) => void>();
+  readonly #wakes = new Map<string, () => void>();
   #tellLoss: Tell | null = null;
   #opened = false;
   #closed = false;
@@ -134,7 +133,7 @@ export class ZooKeeperOpenStore implements OpenStore<null> {
     if (claim !== undefined) this.#desk.claims.forget(claim);
   }
 
-  subscribe(request: Request, wake: (grant?: Grant<null>) => void): Promise<() => void> {
+  subscribe(request: Request, wake: () => void): Promise<() => void> {
     this.#wakes.set(request.id, wake);
     return Promise.resolve(() => this.#wakes.delete(request.id));
   }

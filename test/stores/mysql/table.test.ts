@@ -20,6 +20,7 @@ import { nodeSystem } from "../../../src/system/node.ts";
 import { Asking } from "./client.ts";
 import { fenceOf, io, openStore, request, until } from "./fixture.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
+import { bundledChild } from "../../support/bundled-child.ts";
 
 let node: MariadbNode;
 const opened: Locks[] = [];
@@ -94,8 +95,8 @@ describe("a lease", () => {
       const lease = await open(`${node.url}?mode=${mode}`).acquire("left");
       const proxy = await Proxy.listen({ host: "127.0.0.1", port: node.port });
       const url = `${node.url.replace(String(node.port), String(proxy.port))}?mode=${mode}`;
-      const program = join(import.meta.dirname, "children", "leaver.ts");
-      const child = fork(program, [url, "left"], { execArgv: ["--import", "tsx"] });
+      const program = bundledChild(join(import.meta.dirname, "children", "leaver.ts"));
+      const child = fork(program, [url, "left"]);
       await once(child, "message");
       proxy.cut();
       const meter = new StallMeter();

@@ -1,11 +1,12 @@
 // Connections that end at moments at which nobody expects it.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
 import { ownPool } from "../../../src/stores/postgres/open.ts";
 import { forEver, PgPort } from "../../../src/stores/postgres/port.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
-import { PostgresWorld, until } from "./fixture.ts";
+import { io, PostgresWorld, request, until } from "./fixture.ts";
 
 let world: PostgresWorld;
 let proxy: Proxy;
@@ -33,4 +34,23 @@ it("a server that welcomes a client and dies in one breath is an error of whoeve
   proxy.heal();
   expect(await asked).toBeInstanceOf(Error);
   await port.close();
+});
+
+it("of calls that wait for a connection nothing is sent or undone later (P20)", async () => {
+  const store = await world.open();
+  const requests = Array.from({ length: 20 }, (_none, at) => request(`waits:${at}`));
+  world.server.kill("SIGSTOP");
+  const patience = new AbortController();
+  const attempts = requests.map((one) => store.attempt(one, { ...io, signal: patience.signal }));
+  const settled = Promise.allSettled(attempts);
+  await sleep(200);
+  patience.abort();
+  const unsent = requests.filter((one) => store.forgetUnsent?.(one) === true);
+  world.server.kill("SIGCONT");
+  await settled;
+  // The pool has six connections.
+  expect(unsent.length).toBeGreaterThanOrEqual(14);
+  const told = requests.filter((one) => !unsent.includes(one));
+  expect(await store.abandon(told, io)).toEqual([]);
+  for (const { keys } of unsent) expect(await store.inspect(keys[0] as string, io)).toBeNull();
 });

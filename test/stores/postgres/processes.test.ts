@@ -11,6 +11,7 @@ import { serverUser, startPostgres } from "../../../scripts/servers/postgres.ts"
 import { createLocks } from "../../../src/index.ts";
 import { PostgresWorld, until } from "./fixture.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
+import { bundledChild } from "../../support/bundled-child.ts";
 
 let world: PostgresWorld;
 
@@ -25,8 +26,8 @@ async function holder(
   key: string,
   ttl: number,
 ): Promise<{ readonly child: ChildProcess; readonly fence: bigint }> {
-  const program = join(import.meta.dirname, "children", "holder.ts");
-  const child = spawn(process.execPath, ["--import", "tsx", program, url, key, String(ttl)], {
+  const program = bundledChild(join(import.meta.dirname, "children", "holder.ts"));
+  const child = spawn(process.execPath, [program, url, key, String(ttl)], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const [fence] = (await once(child, "message")) as [string];

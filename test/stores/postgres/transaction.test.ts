@@ -159,3 +159,20 @@ it("needs no second connection of the pool: all may be in transactions that lock
   await locks.close();
   await pool.end();
 });
+
+it("attempts of one transaction at the same time go one after another", async () => {
+  const locks = createLocks(world.url);
+  const client = await world.client();
+  const warnings: Error[] = [];
+  const heard = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", heard);
+  await client.query("BEGIN");
+  const keys = ["same:1", "same:2", "same:3"];
+  const taken = await Promise.all(keys.map((key) => locks.inTransaction(client).acquire(key)));
+  await client.query("COMMIT");
+  expect(taken.map(({ key }) => key)).toEqual(keys);
+  client.release();
+  await locks.close();
+  process.off("warning", heard);
+  expect(warnings).toEqual([]);
+});

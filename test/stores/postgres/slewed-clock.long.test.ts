@@ -1,0 +1,3 @@
+import { describeSlewedClock } from "../../support/slewed-clock.ts";
+
+describeSlewedClock("postgres");
