@@ -13,6 +13,8 @@ import { LoopWatch } from "./loop-watch.ts";
 import type { ClientSetup, FromClient, ToClient } from "./settings.ts";
 
 const OPEN_MS = 30_000;
+/** Some tasks end within it, and others are told to stop. */
+const DRAIN_MS = 100;
 
 const setup = JSON.parse(process.argv[2] ?? "") as ClientSetup;
 const { name } = setup;
@@ -86,6 +88,19 @@ async function close(): Promise<void> {
   process.disconnect();
 }
 
+/** As a program does at SIGTERM: its tasks may finish for a while, and those that do not are told. */
+async function shutDown(): Promise<void> {
+  const closed = locks.close({ drain: DRAIN_MS });
+  await closed;
+  finish.abort();
+  await Promise.all(tasks);
+  journal.write({ type: "closed", at: nowMs(), client: name });
+  watch.stop();
+  resource.close();
+  process.disconnect();
+}
+
+process.once("SIGTERM", () => void shutDown());
 process.on("message", (message: ToClient) => {
   if (message.do === "finish") void close();
   else if (message.do === "block") {

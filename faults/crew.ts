@@ -125,6 +125,13 @@ export class Crew {
     client.program.signal("SIGKILL");
   }
 
+  /** SIGTERM. Resolves when its process has ended by itself, or could not (P16). */
+  shutDown(client: Client): Promise<void> {
+    client.state = "finishing";
+    client.program.signal("SIGTERM");
+    return this.#leaves(client);
+  }
+
   block(client: Client, ms: number, busy: boolean): void {
     this.#tell(client, { do: "block", ms, busy });
   }

@@ -2,7 +2,7 @@
 // first needed and kept in the project's own scratch folder. Without a C compiler it fails by name.
 
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -20,7 +20,8 @@ export async function preloadLibrary(
   const library = join(CACHE, `${name}-${process.arch}-${hash}.so`);
   if (existsSync(library)) return library;
   mkdirSync(CACHE, { recursive: true });
-  const draft = `${library}.${process.pid}`;
+  // Several runs of one process may need it at once.
+  const draft = `${library}.${randomUUID()}`;
   try {
     await promisify(execFile)(compiler, [...FLAGS, "-o", draft, source]);
   } catch (error) {

@@ -68,6 +68,8 @@ A seed repeats the plan of a run: who asks for what, and when which fault strike
 run that fails keeps its histories, prints where they are, and takes the place of the good one in this table. \`client-wall-clock\`, \`server-clock\`, \`server-slew\` and \`full-disk\` need a C compiler and fail without one.
 \`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
 or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
+\`shutdown\`: SIGTERM in the middle of the work; the client closes its locks with a drain of 100 ms and
+ends by itself. \`half-open\`: connections that exist fall silent, and new ones work.
 That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.long.test.ts\`).
 `;
 

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defaultGraceMs } from "../src/core/window.ts";
+import { defaultGraceMs } from "../src/core/lease/validity-window.ts";
 import { createLocks, type LockInfo, type Locks, StoreUnavailableError } from "../src/index.ts";
 import { Random } from "../sim/world/random.ts";
 import { LONGEST_TTL_MS } from "./client/plan.ts";

@@ -45,7 +45,7 @@ export class BeliefsBook {
     this.#journal.write({ type: "granted", at, client: this.#name, ask, lease: name, fences, remainingMs });
     this.#open.set(name, { lease, endMs });
     this.#changed(this.#open.size);
-    this.#listen(name, lease.signal);
+    this.#listen(name, lease);
     return true;
   }
 
@@ -59,9 +59,12 @@ export class BeliefsBook {
   }
 
   /** By the signal and not by the event of that name: it is what users act on, and the first to be told. */
-  #listen(name: string, signal: AbortSignal): void {
+  #listen(name: string, lease: ClientLease): void {
+    const { signal } = lease;
     const lost = (): void => {
       const at = nowMs();
+      // Its locks are being closed, and it is told to stop: it still has the key, and gives it back.
+      if (lease.held) return this.lettingGo(lease);
       const reason = signal.reason instanceof LockLostError ? signal.reason.reason : String(signal.reason);
       this.#journal.write({ type: "lost", at, client: this.#name, lease: name, reason });
       this.#forget(name);

@@ -12,6 +12,7 @@ import { serverClock } from "./server-clock.ts";
 import { serverSlew } from "./server-slew.ts";
 import { serverFreeze } from "./server-freeze.ts";
 import { serverKill } from "./server-kill.ts";
+import { shutdown } from "./shutdown.ts";
 import { serverWipe } from "./server-wipe.ts";
 import { trick } from "./trick.ts";
 import { Random } from "../../sim/world/random.ts";
@@ -24,6 +25,7 @@ const clientFaults: Plugins = {
   none,
   kill,
   pause,
+  shutdown,
   "blocked-loop": blockedLoop,
   "client-wall-clock": clientWallClock,
 };
@@ -43,7 +45,7 @@ const plugins: Plugins = {
 
 export const MIXED = "mixed";
 /** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
-const ALWAYS = ["kill", "pause", "server-freeze", "primary-freeze", "swallowed-replies"];
+const ALWAYS = ["kill", "pause", "shutdown", "server-freeze", "primary-freeze", "swallowed-replies"];
 /** Not in a mix: without a C compiler it would fail, its servers are set up for it alone, or it takes longer than a mix has for one. */
 const ALONE = [
   "client-wall-clock",

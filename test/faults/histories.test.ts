@@ -6,7 +6,7 @@ import { linesOf, NEMESIS, order } from "../../faults/histories.ts";
 import type { JournalLine } from "../../faults/journal.ts";
 import { page, type Result } from "../../faults/results.ts";
 import { judge } from "../../faults/verdict.ts";
-import { callTimeoutMs } from "../../src/core/call.ts";
+import { callTimeoutMs } from "../../src/core/util/store-call.ts";
 import { localGuarantees } from "../../src/stores/local/index.ts";
 import { zookeeperGuarantees } from "../../src/stores/zookeeper/guarantees.ts";
 

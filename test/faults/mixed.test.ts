@@ -28,7 +28,7 @@ const partsOf = (target: Target, seed = 1): string[] =>
 
 describe("a mix of faults", () => {
   it("has what the store can have, and no more", () => {
-    expect(partsOf(bare)).toEqual(["kill", "pause", "blocked-loop"]);
+    expect(partsOf(bare)).toEqual(["kill", "pause", "shutdown", "blocked-loop"]);
     const always = ["kill", "pause", "server-freeze", "swallowed-replies"];
     expect(partsOf(served)).toEqual(expect.arrayContaining(always));
     expect(partsOf({ ...served, servers: [] })).not.toContain("server-freeze");
