@@ -1,10 +1,10 @@
-// Embeds scripts and statements, compiles src/ into dist/ by plain tsc, derives the CommonJS copy and makes the
+// Embeds scripts and statements, compiles src/ into dist/ by plain tsc, finishes the output and makes the
 // command executable.
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { writeCommonJs } from "./cjs.mjs";
+import { finishBuild } from "./finish-build.mjs";
 import { writeGenerated } from "./lua.mjs";
 import { writeSql } from "./sql.mjs";
 
@@ -19,6 +19,6 @@ execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], {
   stdio: "inherit",
   cwd: root,
 });
-writeCommonJs(join(root, "dist"));
+finishBuild(join(root, "dist"));
 const command = join(root, "dist", "cli", "main.js");
 if (existsSync(command)) chmodSync(command, 0o755);

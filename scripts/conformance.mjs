@@ -1,43 +1,100 @@
-// `RUNTIME scripts/conformance.mjs memory|local`: the conformance suite on the compiled package, without a
-// test runner, so that every runtime can run it. The last line is `N passed, N failed`.
+// `RUNTIME scripts/conformance.mjs memory|local|redis|postgres`: the conformance suite on the compiled
+// package, without a test runner, so that every runtime can run it. The last line is `N passed, N failed`.
+import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { allCases, planFor, runCase, titleOf } from "../dist/testing/index.js";
+import { createInterface } from "node:readline";
 import { local, localGuarantees } from "../dist/stores/local/index.js";
 import { memory } from "../dist/stores/memory/index.js";
+import { postgres } from "../dist/stores/postgres/index.js";
+import { redis } from "../dist/stores/redis/index.js";
+import { allCases, planFor, runCase, titleOf } from "../dist/testing/index.js";
 
 const dir = mkdtempSync(join(tmpdir(), "hf-"));
+/** Cases mostly wait, so several run beside each other, except on memory, whose store is one for all. */
+const CONCURRENT_CASES = 4;
+
 const subjects = {
-  memory: () => {
+  memory: async () => {
     const store = memory();
-    return { name: "memory", guarantees: store.guarantees, create: () => store };
+    return { subject: { name: "memory", guarantees: store.guarantees, create: () => store } };
   },
-  local: () => ({
-    name: "local",
-    guarantees: localGuarantees,
-    create: () => local({ dir }),
-    child: () => ({ url: `local:${dir}` }),
-    footprint: () => readdirSync(dir, { recursive: true }).length,
+  local: async () => ({
+    subject: {
+      name: "local",
+      guarantees: localGuarantees,
+      create: () => local({ dir }),
+      child: () => ({ url: `local:${dir}` }),
+      footprint: () => readdirSync(dir, { recursive: true }).length,
+    },
   }),
+  redis: () => onServer("redis", (url) => redis({ url, driver: "redis" })),
+  postgres: () => onServer("postgres", (url) => postgres({ url })),
 };
 
-const subject = subjects[process.argv[2]]?.();
-if (subject === undefined) {
+/** The server runs in a process of Node: what is tested here is the client. */
+async function onServer(name, open) {
+  const node = process.env.HOLDFAST_TEST_NODE ?? process.execPath;
+  const args = ["--import", "tsx", join(import.meta.dirname, "conformance-server.ts"), name];
+  const helper = spawn(node, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const answers = [];
+  createInterface({ input: helper.stdout }).on("line", (line) => answers.shift()?.(JSON.parse(line)));
+  const ask = (line) =>
+    new Promise((resolve) => {
+      answers.push(resolve);
+      helper.stdin.write(`${line}\n`);
+    });
+  const url = await ask("start");
+  return {
+    subject: {
+      name,
+      guarantees: open(url).guarantees,
+      create: () => open(url),
+      child: () => ({ url }),
+      footprint: (namespace) => ask(`footprint ${namespace}`),
+    },
+    server: { restart: () => ask("restart") },
+    end: () =>
+      new Promise((resolve) => {
+        helper.once("exit", resolve);
+        helper.stdin.end();
+      }),
+  };
+}
+
+const make = subjects[process.argv[2]];
+if (make === undefined) {
   console.error(`usage: scripts/conformance.mjs ${Object.keys(subjects).join("|")}`);
   process.exit(64);
 }
+const { subject, server, end } = await make();
 const selected = new Set(planFor(subject.guarantees).run);
+const chosen = allCases.filter(({ id }) => selected.has(id));
 let [passed, failed] = [0, 0];
-for (const one of allCases.filter(({ id }) => selected.has(id))) {
+
+async function run(one) {
   try {
-    await runCase(one, subject);
+    await runCase(one, subject, server);
     passed += 1;
   } catch (error) {
     failed += 1;
     console.log(`FAILED ${titleOf(one)}\n${error?.stack ?? error}`);
   }
 }
+
+/** They restart the server, count what it keeps, or occupy the event loop. */
+const ALONE = ["fences/server-restart", "hygiene/memory-per-name", "api/blocked-event-loop", "api/crowd"];
+const beside = server === undefined ? [] : chosen.filter(({ id }) => !ALONE.includes(id));
+const alone = chosen.filter((one) => !beside.includes(one));
+const queue = beside.values();
+await Promise.all(
+  Array.from({ length: CONCURRENT_CASES }, async () => {
+    for (const one of queue) await run(one);
+  }),
+);
+for (const one of alone) await run(one);
+await end?.();
 rmSync(dir, { recursive: true, force: true });
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 || passed === 0 ? 1 : 0);

@@ -22,7 +22,6 @@ const LONGEST = [
   "test/stores/redis/rights.test.ts",
   "test/stores/mysql/table.test.ts",
   "test/stores/redlock/nodes.test.ts",
-  "test/examples/fencing.test.ts",
   "test/examples/ladder.test.ts",
   "test/security/tls.test.ts",
   "test/cli/killed.test.ts",

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const stores = join(import.meta.dirname, "..", "src", "stores");
 
 /** What is only included by others is no script of its own. */
-const LIBRARIES = new Set(["clock", "forms", "rules", "guarded", "marker"]);
+const LIBRARIES = new Set(["clock", "head", "record", "ledger", "rules", "guarded", "marker"]);
 
 /** The stores that have scripts. */
 export const scriptedStores = ["redis", "redlock"];
@@ -19,7 +19,7 @@ function textOf(store, name) {
   return readFileSync(join(stores, store, "scripts", `${name}.lua`), "utf8")
     .split("\n")
     .map((line) => {
-      const included = /^--@include (\w+)$/.exec(line);
+      const included = /^\s*--@include ([\w-]+)$/.exec(line);
       return included === null ? line.trim() : textOf(store, included[1]);
     })
     .filter((line) => line !== "" && !line.startsWith("--"))
@@ -35,7 +35,7 @@ export function generated(store) {
   const rows = names.map((name) => {
     const text = textOf(store, name);
     const sha = createHash("sha1").update(text).digest("hex");
-    return `  ${name}: { name: ${JSON.stringify(name)}, sha: ${JSON.stringify(sha)}, text: ${JSON.stringify(text)} },`;
+    return `  ${/^\w+$/.test(name) ? name : JSON.stringify(name)}: { name: ${JSON.stringify(name)}, sha: ${JSON.stringify(sha)}, text: ${JSON.stringify(text)} },`;
   });
   return [
     `// The scripts of src/stores/${store}/scripts, made by scripts/lua.mjs: change those files and run \`npm run build\`.`,

@@ -1,8 +1,17 @@
-// The package as its users get it: packed by npm, then installed into an empty project of its own. Works without a network: what the
-// package depends on is copied from this project's node_modules, and npm, which is offline, takes away what nobody declared.
+// The package as its users get it: packed by npm, then unpacked into an empty project. Works without a
+// network: what the package depends on is copied from this project's node_modules.
 
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 export interface Manifest {
@@ -11,9 +20,12 @@ export interface Manifest {
   readonly main: string;
   readonly types: string;
   readonly typesVersions: Readonly<Record<"*", Readonly<Record<string, readonly string[]>>>>;
+  readonly bin: Readonly<Record<string, string>>;
   readonly files: readonly string[];
   readonly exports: Readonly<Record<string, string | Conditions>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 interface Target {
@@ -40,22 +52,37 @@ export const subpaths: readonly string[] = Object.keys(manifest.exports).map(
   (path) => manifest.name + path.slice(1),
 );
 
-/** `dist`: the compiled program, wherever it was built. `dir`: an empty folder. */
-export function installPacked(dist: string, dir: string): Project {
+/** Packs by npm, so that `files` of the manifest counts. `dist`: the compiled program, wherever it is. */
+export function pack(dist: string, dir: string): string {
   const staged = join(dir, "staged");
-  const app = join(dir, "app");
-  for (const folder of [staged, join(app, "node_modules")]) mkdirSync(folder, { recursive: true });
-  cpSync(join(root, "package.json"), join(staged, "package.json"));
+  mkdirSync(staged, { recursive: true });
+  // As the release does: scripts and tools of this repository are nothing for users.
+  const { scripts: _, devDependencies: __, ...published } = manifest;
+  writeFileSync(join(staged, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   for (const name of manifest.files)
     if (!name.startsWith("!"))
       cpSync(name === "dist" ? dist : join(root, name), join(staged, name), { recursive: true });
-  npm(["pack", "--ignore-scripts", "--pack-destination", dir], staged);
-  const tarball = join(dir, readdirSync(dir).find((name) => name.endsWith(".tgz")) as string);
+  const args = ["pack", "--ignore-scripts", "--pack-destination", dir];
+  execFileSync("npm", args, { cwd: staged, env: npmEnvironment(), stdio: "pipe", timeout: 120_000 });
+  rmSync(staged, { recursive: true, force: true });
+  return join(dir, readdirSync(dir).find((name) => name.endsWith(".tgz")) as string);
+}
+
+/** Unpacks the tarball as npm does, into an empty folder. `npm run environments` uses npm itself. */
+export function installPacked(dist: string, dir: string): Project {
+  const tarball = pack(dist, dir);
+  const app = join(dir, "app");
+  const modules = join(app, "node_modules");
+  const installed = join(modules, manifest.name);
+  mkdirSync(installed, { recursive: true });
   writeFileSync(join(app, "package.json"), '{ "name": "app", "version": "1.0.0", "private": true }\n');
+  execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed]);
   for (const name of closure(manifest.dependencies ?? {}))
-    cpSync(join(root, "node_modules", name), join(app, "node_modules", name), { recursive: true });
-  npm(["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", tarball], app);
-  return { dir: app, tarball, installed: join(app, "node_modules", manifest.name) };
+    cpSync(join(root, "node_modules", name), join(modules, name), { recursive: true });
+  mkdirSync(join(modules, ".bin"));
+  for (const [name, file] of Object.entries(manifest.bin))
+    symlinkSync(join("..", manifest.name, file), join(modules, ".bin", name));
+  return { dir: app, tarball, installed };
 }
 
 /** Whatever these depend on, and these. */
@@ -78,8 +105,7 @@ function read(file: string): Manifest {
   return JSON.parse(readFileSync(file, "utf8")) as Manifest;
 }
 
-function npm(args: readonly string[], cwd: string): void {
-  // Settings that a surrounding `npm test` hands down are for its own project.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
-  execFileSync("npm", args, { cwd, env, stdio: "pipe", timeout: 60_000 });
+/** Settings that a surrounding `npm test` hands down are for its own project. */
+export function npmEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 }

@@ -20,7 +20,7 @@ async function main() {
     .filter(({ isLong }) => isAll || !isLong)
     .map(({ name }) => name);
   parts.push(...(await runTests(names, isAll ? LONGER : {})));
-  if (isAll) parts.push(await runPart("runtimes", ["scripts/runtimes.mjs"]));
+  if (isAll) parts.push(await runPart("runtimes", ["--import", "tsx", "scripts/runtimes.ts"]));
   return parts;
 }
 

@@ -153,7 +153,7 @@ const noRenewal: Rung = {
   name: "no renewal",
   pitfall: "work takes longer than the ttl, and a second holder starts beside the first",
   cure: "a lease is renewed while it is held, and its holder knows when it is over",
-  proof: 'src/testing/cases: "api-lease", src/core/lease.test.ts (P7)',
+  proof: 'src/testing/cases: "api-lease", src/core/lease/lease.test.ts (P7)',
   async climb({ redis, locks, url }) {
     await scripted.lock(redis, "naive:5", "A", TTL_MS);
     await sleep(TTL_MS * 2);

@@ -1,1 +1,0 @@
-export function writeCommonJs(dist: string): void;

@@ -1,0 +1,123 @@
+// Every environment that is tried, as one list, and how a cell of it runs: the tarball is installed by npm
+// into a copy of an example of examples/environments/, and the example's `test` runs there.
+
+import { execFile, execFileSync } from "node:child_process";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { npmEnvironment, pack } from "../packed.ts";
+import { runtimeFolder } from "./runtimes.ts";
+import { typescriptCells, typescriptPackages } from "./typescript.ts";
+
+const run = promisify(execFile);
+const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "environments");
+const CELL_MS = 600_000;
+
+export interface Cell {
+  /** The table, the row and the column that show it. */
+  readonly group: "Runtimes" | "Tools" | "TypeScript";
+  readonly row: string;
+  readonly column: string;
+  readonly name: string;
+  /** A folder of examples/environments. */
+  readonly example: string;
+  /** First on PATH: see runtimes.ts. */
+  readonly runtimes: readonly string[];
+  /** Instead of the example's own `test`. */
+  readonly script?: string;
+  /** How the script ends where the environment is to be refused. */
+  readonly refusal?: RegExp;
+}
+
+/** Node 18 is refused on purpose: the table shows that it is, by name. */
+const OLD_NODE =
+  "node -e 'import(\"holdfast\").catch((error) => console.log(error.message))' && " +
+  "node -e 'try { require(\"holdfast\") } catch (error) { console.log(error.message) }'; " +
+  "holdfast ls; echo exit $?";
+const REFUSAL = /^(holdfast needs Node 20\.19 or later.*\n){2}exit 64\n$/;
+
+const NODES = ["20", "22", "24", "26"];
+/** The lower bounds of `engines`, and the newest of each line. */
+const NODE_VERSIONS = ["20.19.0", "20", "22.12.0", "22", "24", "26"];
+const TOOLS = ["jest", "ts-jest", "vitest", "tsx", "swc", "esbuild", "webpack", "vite", "next"];
+/** Vitest 5 itself needs Node 22.12. */
+const isOffered = (tool: string, node: string): boolean => tool !== "vitest" || node !== "20";
+
+function runtimeCell(row: string, example: string, runtimes: readonly string[]): Cell {
+  return { group: "Runtimes", row, column: "result", name: row, example, runtimes };
+}
+
+export const cells: readonly Cell[] = [
+  ...NODE_VERSIONS.map((version) => runtimeCell(`Node ${version}`, "node", [version])),
+  { ...runtimeCell("Node 18 (refused by name)", "node", ["18"]), script: OLD_NODE, refusal: REFUSAL },
+  runtimeCell("Bun", "bun", ["bun"]),
+  runtimeCell("Deno", "deno", ["deno"]),
+  ...TOOLS.flatMap((tool) =>
+    NODES.filter((node) => isOffered(tool, node)).map((node): Cell => {
+      const place = { row: tool, column: `Node ${node}`, name: `${tool}, Node ${node}` };
+      return { group: "Tools", ...place, example: tool, runtimes: [node] };
+    }),
+  ),
+  ...typescriptCells(),
+];
+
+export class Environments {
+  readonly #dir: string;
+  readonly #tarball: string;
+  readonly #projects = new Map<string, string>();
+
+  /** `dist`: the compiled program. `dir`: an empty folder. */
+  constructor(dist: string, dir: string) {
+    this.#dir = dir;
+    this.#tarball = pack(dist, dir);
+  }
+
+  /** Rejects with everything that the cell printed if it failed. */
+  async run(cell: Cell): Promise<void> {
+    const project = this.#project(cell.example);
+    rmSync(join(project, "out"), { recursive: true, force: true });
+    const { scripts } = readJson(join(project, "package.json")) as { readonly scripts: { test: string } };
+    const folders = [...cell.runtimes.map(runtimeFolder), join(project, "node_modules", ".bin")];
+    const PATH = [...folders, process.env["PATH"]].join(delimiter);
+    const env = { ...npmEnvironment(), PATH, NO_COLOR: "1", CI: "1" };
+    const options = { cwd: project, env, timeout: CELL_MS, maxBuffer: 64 * 1024 * 1024 };
+    const ran = await run("sh", ["-c", cell.script ?? scripts.test], options).then(
+      ({ stdout, stderr }) => ({ stdout, text: stdout + stderr, isGood: true }),
+      (error: { readonly stdout: string; readonly stderr: string; readonly message: string }) => ({
+        stdout: error.stdout,
+        text: `${error.message}\n${error.stdout}`,
+        isGood: false,
+      }),
+    );
+    const isGood =
+      cell.refusal === undefined ? ran.isGood && WORKED.test(ran.text) : cell.refusal.test(ran.stdout);
+    if (!isGood) throw new Error(ran.text);
+  }
+
+  /** Installed once for all cells of an example. */
+  #project(example: string): string {
+    const known = this.#projects.get(example);
+    if (known !== undefined) return known;
+    const project = join(this.#dir, example);
+    cpSync(join(EXAMPLES, example), project, { recursive: true });
+    const file = join(project, "package.json");
+    const manifest = readJson(file) as {
+      dependencies: Record<string, string>;
+      devDependencies?: Record<string, string>;
+    };
+    manifest.dependencies["holdfast"] = `file:${this.#tarball}`;
+    if (example === "typescript") Object.assign(manifest.devDependencies ?? {}, typescriptPackages());
+    writeFileSync(file, JSON.stringify(manifest));
+    const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"];
+    execFileSync("npm", args, { cwd: project, env: npmEnvironment(), stdio: "pipe", timeout: CELL_MS });
+    this.#projects.set(example, project);
+    return project;
+  }
+}
+
+/** What every example prints, or the summary of a test runner. */
+const WORKED = /holdfast works|2 passed/;
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(file, "utf8"));
+}

@@ -1,0 +1,1 @@
+export function finishBuild(dist: string): void;

@@ -1,0 +1,45 @@
+// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node (memory
+// and local), on Bun and on Deno (redis and postgres too), and with children of all of them in one
+// directory. `npm test` does not run this: it tests the Node that runs it.
+
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { runtimeProgram, runtimeVersion } from "./environments/runtimes.ts";
+
+const root = join(import.meta.dirname, "..");
+const MIXED = ["24", "bun", "deno"];
+
+/** The program and its arguments. */
+function commandOf(runtime: string): readonly string[] {
+  return [runtimeProgram(runtime), ...(runtime === "deno" ? ["run", "-A"] : [])];
+}
+
+function run(title: string, command: readonly string[], store: string, env: NodeJS.ProcessEnv = {}): boolean {
+  const startMs = performance.now();
+  const [program, ...args] = command as readonly [string, ...string[]];
+  const { status, stdout, stderr } = spawnSync(program, [...args, "scripts/conformance.mjs", store], {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, HOLDFAST_TEST_NODE: process.execPath, ...env },
+  });
+  const seconds = ((performance.now() - startMs) / 1_000).toFixed(0);
+  console.log(`${title.padEnd(24)} ${seconds.padStart(4)} s  ${stdout.trim().split("\n").at(-1) ?? ""}`);
+  if (status !== 0) console.log(stdout, stderr);
+  return status === 0;
+}
+
+function conformance(runtime: string): boolean {
+  if (runtime === "mixed") {
+    const HOLDFAST_TEST_RUNTIMES = JSON.stringify(MIXED.map(commandOf));
+    return run("local, mixed children", [process.execPath], "local", { HOLDFAST_TEST_RUNTIMES });
+  }
+  const isNode = /^\d/.test(runtime);
+  const stores = isNode ? ["memory", "local"] : ["memory", "local", "redis", "postgres"];
+  const name = `${isNode ? "node" : runtime} ${runtimeVersion(runtime)}`;
+  const results = stores.map((store) => run(`${store}, ${name}`, commandOf(runtime), store));
+  return results.every(Boolean);
+}
+
+const chosen = process.argv.slice(2);
+const wanted = chosen.length > 0 ? chosen : ["22", "24", "26", "bun", "deno", "mixed"];
+process.exitCode = wanted.map(conformance).every(Boolean) ? 0 : 1;
