@@ -6,7 +6,7 @@ import { LongestFirst } from "./scripts/longest-first.mjs";
 import { testParts } from "./scripts/test-parts.mjs";
 
 /** Most tests wait for servers and processes, so two cores carry more than two files at once. */
-const WORKERS = 3;
+const WORKERS = 5;
 /** Of the conformance suite, which mostly waits. */
 const CONCURRENT_CASES = 4;
 /** Each is several processes that never rest. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kinds, type ServerKind } from "../scripts/servers/kinds.ts";
 import { startRedis } from "../scripts/servers/redis.ts";
-import { defaultGraceMs } from "../src/core/window.ts";
+import { defaultGraceMs } from "../src/core/lease/validity-window.ts";
 import { createLocks } from "../src/index.ts";
 import { Child } from "../src/testing/child-process.ts";
 import { monoMs } from "./lib/worker.ts";

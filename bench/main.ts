@@ -10,6 +10,7 @@ import { writeSuiteResult } from "./results.ts";
 
 const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>> = {
   actors: () => import("./actors.ts"),
+  core: () => import("./core.ts"),
   elections: () => import("./elections.ts"),
   etcd: () => import("./etcd.ts"),
   local: () => import("./local.ts"),

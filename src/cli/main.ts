@@ -1,12 +1,21 @@
 #!/usr/bin/env node
 // The process of the command `holdfast`.
 
-import { holdfast } from "./command.ts";
 import { recordInheritedFds } from "./descriptors.ts";
-import { flush, tolerateClosedPipes } from "./output.ts";
+import { complain, flush, tolerateClosedPipes } from "./output.ts";
+
+/** EX_USAGE. exit-codes.ts is not loaded yet. */
+const OLD_NODE = 64;
 
 recordInheritedFds();
 tolerateClosedPipes();
+try {
+  await import("../system/node-version.ts");
+} catch (error) {
+  complain((error as Error).message);
+  process.exit(OLD_NODE);
+}
+const { holdfast } = await import("./command.ts");
 const exitCode = await holdfast(process.argv.slice(2));
 // A pipe takes its time: exiting before it is empty would cut the output.
 await flush();

@@ -18,7 +18,7 @@ import {
 } from "../index.ts";
 import { Child, type Ending } from "./child.ts";
 import { HELD_VARIABLE, heldEntry, type KeyPlace, refuseNested, withEntry } from "./enclosing.ts";
-import { EXIT } from "./exit-codes.ts";
+import { CommandError, EXIT } from "./exit-codes.ts";
 import { LossGuard, type OnLost } from "./loss-guard.ts";
 import { DEFAULT_NAMESPACE, type OpenedLocks, openLocks, type StoreFlags, storeUrl } from "./options.ts";
 import { type InTheWay, RunReport } from "./run-report.ts";
@@ -48,6 +48,11 @@ const MENTION_SURVIVORS_MS = 250;
 const SHORTEST_NAP_MS = 10;
 const LONGEST_NAP_MS = 500;
 
+/** Windows has no process groups, no /bin/sh and no signals that a process can handle. */
+const NO_RUN_ON_WINDOWS =
+  "holdfast run does not work on Windows: if holdfast were killed or lost its lease, nothing would end " +
+  "COMMAND. Use locks.using() in a program, or run it in WSL. The other commands work here";
+
 /** Node waits for the children that it started itself, and for no others. */
 const NO_REAPER =
   "holdfast is process 1 here and reaps no orphans: they stay as zombies until it ends. " +
@@ -60,6 +65,7 @@ interface Ran {
 }
 
 export async function run(key: string, command: readonly string[], flags: RunFlags): Promise<number> {
+  if (process.platform === "win32") throw new CommandError(NO_RUN_ON_WINDOWS, EXIT.unavailable);
   const report = new RunReport(key, flags);
   const signals = new Signals();
   let opened: OpenedLocks | null = null;
@@ -231,7 +237,11 @@ class Run {
 
   async #mentionWait(): Promise<void> {
     try {
-      this.#report.waiting(await this.#holders());
+      const info = await this.#opened.locks.inspect(this.#key);
+      const holders = info?.holders ?? [];
+      // The key is free, and nobody else waits for it: only the store is slow.
+      if (holders.length === 0 && (info?.waiters ?? []).length < 2) return;
+      this.#report.waiting(holders);
     } catch (error) {
       this.#report.say(
         `waiting, but the store cannot be asked: ${error instanceof Error ? error.message : String(error)}`,

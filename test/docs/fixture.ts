@@ -2,14 +2,16 @@
 // `import ... from "holdfast"` means dist/, by the package's own name.
 
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { transformSync } from "esbuild";
 import type { Block } from "./blocks.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-const RUN_MS = 20_000;
+/** Ends a program that hangs. */
+const RUN_MS = 150_000;
 
 export interface Ran {
   readonly ok: boolean;
@@ -61,7 +63,10 @@ export class Workshop {
   }
 
   run(path: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    return this.node(["--import", "tsx", path], env);
+    const program = path.replace(/\.ts$/, ".mjs");
+    const { code } = transformSync(readFileSync(path, "utf8"), { loader: "ts", target: "node20" });
+    writeFileSync(program, code);
+    return this.node([program], env);
   }
 
   /** `npx holdfast` as it would be after an installation. */

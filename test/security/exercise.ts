@@ -64,7 +64,16 @@ async function steps({ one, two, waitMs }: Pair, step: Step, findings: string[])
   await step("wait", async () => (await next).held);
   await step("revoke", () => one.revoke(key, { reason: "exercise" }));
   await step("try", async () => (await one.tryAcquire(`${key} other`)) !== null);
+  await step("release alone", async () => (await one.tryAcquire(`${key} alone`))?.release());
+  if (one.guarantees.kinds.includes("shared"))
+    await step("shared", () => shareKey(one, two, `${key} shared`));
   await step("check", async () => findings.push(...(await one.check()).map(({ id }) => id)));
+}
+
+async function shareKey(one: Locks, two: Locks, key: string): Promise<boolean> {
+  const first = await one.tryAcquire(key, { mode: "shared" });
+  const second = await two.tryAcquire(key, { mode: "shared" });
+  return (await first?.release()) === true && (await second?.release()) === true;
 }
 
 async function listed(locks: Locks): Promise<string[]> {

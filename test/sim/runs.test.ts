@@ -10,7 +10,7 @@ const folder = join(import.meta.dirname, "..", "..", "sim", "regressions");
 
 testWorlds([
   [250, "memory"],
-  [25, "redis"],
+  [60, "redis"],
   [40, "redlock"],
 ]);
 

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { writeCommonJs } from "../../scripts/cjs.mjs";
+import { finishBuild } from "../../scripts/finish-build.mjs";
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -49,7 +49,7 @@ function buildInto(place: string): void {
     "--outDir",
     join(draft, "dist"),
   ]);
-  writeCommonJs(join(draft, "dist"));
+  finishBuild(join(draft, "dist"));
   copyFileSync(join(root, "package.json"), join(draft, "package.json"));
   try {
     renameSync(draft, place);

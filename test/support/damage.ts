@@ -99,7 +99,7 @@ function complaintAbout(outcome: unknown, key: string, name: string): string | n
   if (outcome === HANGS) return `not settled within ${SETTLES_MS} ms`;
   if (!(outcome instanceof Error)) return null;
   if (!LockError.is(outcome)) return `a bare ${outcome.name}: ${outcome.message}`;
-  if (outcome.code === "ERR_LOCK_TIMEOUT" || outcome.code === "ERR_LOCK_ARGUMENT") return null;
+  if (["ERR_LOCK_TIMEOUT", "ERR_LOCK_ARGUMENT", "ERR_LOCK_UNSUPPORTED"].includes(outcome.code)) return null;
   // A machine under load, which is not what is asked about here.
   if (outcome.message.includes("did not answer")) return null;
   // A release that meets the damage cannot be confirmed. Its cause says why.

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLocks, type Locks, UnsafeStoreError } from "../../src/index.ts";
+import { createLocks, type Lease, type Locks, UnsafeStoreError } from "../../src/index.ts";
 import { complaints, damagedJson } from "./damage.ts";
 import { runs } from "./histories-count.ts";
 import { until } from "./store-calls.ts";
@@ -74,6 +74,24 @@ export function testDamagedRows(name: string, start: () => Promise<Database>): v
         }),
         runs(30),
       );
+    });
+
+    it("a damaged row keeps no other lease from being renewed (P17, P19)", async () => {
+      const leases: Lease[] = [];
+      for (const key of ["damaged", "fine:1", "fine:2", "fine:3"])
+        leases.push(await locks.acquire(key, { ttl: "3s" }));
+      const renewed = new Set<string>();
+      const off = locks.on("renewed", ({ key }) => void renewed.add(key));
+      await until("the loss of the damaged one", async () => {
+        // Again and again: a renewal that has read the row before would write it as it was.
+        await plant("record", "[1]");
+        return leases[0]?.held === false;
+      });
+      expect(leases.map(({ held }) => held)).toEqual([false, true, true, true]);
+      expect([...renewed]).toEqual(expect.arrayContaining(["fine:1", "fine:2", "fine:3"]));
+      off();
+      await plant("record", null);
+      await Promise.all(leases.map((lease) => lease.release()));
     });
 
     it("numbers that cannot be are told by name", async () => {

@@ -45,6 +45,8 @@ interface Call {
  */
 export const TTL = "120s";
 const RESTART_MS = 120_000;
+/** Leases that nobody releases. They must not be garbage-collected before their locks are closed. */
+const leases: (Lease | null)[] = [];
 
 const CALLS: readonly Call[] = [
   { name: "verify", run: (_locks, lease) => lease.verify(), kept: true, lost: false },
@@ -63,14 +65,14 @@ const CALLS: readonly Call[] = [
   },
   {
     name: "tryAcquire of a free key",
-    run: async (locks, _lease, key) => (await locks.tryAcquire(`${key}:free`, { ttl: TTL }))?.held,
+    run: async (locks, _lease, key) => keep(await locks.tryAcquire(`${key}:free`, { ttl: TTL })),
     kept: true,
     lost: true,
     mayBeUnknown: true,
   },
   {
     name: "acquire of a free key",
-    run: async (locks, _lease, key) => (await locks.acquire(`${key}:free`, { ttl: TTL })).held,
+    run: async (locks, _lease, key) => keep(await locks.acquire(`${key}:free`, { ttl: TTL })),
     kept: true,
     lost: true,
   },
@@ -108,7 +110,9 @@ export function describeFirstCallAfterRestart(
       for (const call of CALLS) {
         const [locks, key] = [subject.open(), `first call: ${call.name}`];
         opened.push(locks);
-        prepared.push({ call, locks, lease: await locks.acquire(key, { ttl: TTL }), key });
+        const lease = await locks.acquire(key, { ttl: TTL });
+        keep(lease);
+        prepared.push({ call, locks, lease, key });
       }
       for (const proxy of subject.proxies ?? []) proxy.cut();
       await subject.kill();
@@ -121,6 +125,7 @@ export function describeFirstCallAfterRestart(
 
     afterAll(async () => {
       await Promise.all(opened.map((locks) => locks.close({ drain: 0 })));
+      leases.length = 0;
       for (const proxy of subject.proxies ?? []) await proxy.close();
       await stop();
     }, RESTART_MS);
@@ -135,7 +140,7 @@ export function describeFirstCallAfterRestart(
     it("and afterwards every key can be taken", async () => {
       for (const [at, { name: called }] of CALLS.entries()) {
         const [locks, key] = [opened[at] as Locks, `first call: ${called}:next`];
-        expect((await locks.acquire(key, { wait: 20_000 })).held).toBe(true);
+        expect(keep(await locks.acquire(key, { wait: 20_000 }))).toBe(true);
       }
     });
   });
@@ -143,6 +148,11 @@ export function describeFirstCallAfterRestart(
 
 function mayBeUnknown({ proxies, partly, locks }: RestartSubject, call: Call): boolean {
   return proxies !== undefined && (partly === true || locks === "lost") && call.mayBeUnknown === true;
+}
+
+function keep(lease: Lease | null): boolean | undefined {
+  leases.push(lease);
+  return lease?.held;
 }
 
 function unknownOrThrow(error: unknown): "unknown" {

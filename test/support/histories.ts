@@ -24,7 +24,7 @@ export type Op =
   | { readonly op: "pass"; readonly us: number };
 
 const which = fc.nat({ max: 30 });
-export const key: fc.Arbitrary<string> = fc.constantFrom(...KEYS);
+const key: fc.Arbitrary<string> = fc.constantFrom(...KEYS);
 export const wish: fc.Arbitrary<Partial<Request>> = fc.record({
   mode: fc.constantFrom("exclusive" as const, "exclusive" as const, "shared" as const),
   limit: fc.constantFrom(1, 1, 1, 3),
@@ -33,11 +33,6 @@ export const wish: fc.Arbitrary<Partial<Request>> = fc.record({
   queue: fc.constantFrom(true, true, true, false),
   permits: fc.constantFrom(1, 2),
 });
-export const locks: fc.Arbitrary<Partial<Request>> = fc.record({
-  ttlMs: fc.constantFrom(200, 300, 5_000, 30_000),
-  queue: fc.constantFrom(true, true, true, false),
-});
-
 export const several: fc.Arbitrary<string[]> = fc.oneof(
   { weight: 4, arbitrary: key.map((one) => [one]) },
   { weight: 1, arbitrary: fc.subarray([...KEYS], { minLength: 2 }) },

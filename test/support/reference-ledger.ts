@@ -1,10 +1,17 @@
 // The rules of the ledger as a server that keeps its records by name and, like a script, has only the records of its own
 // keys in its hands. Looking changes nothing in it. The scripts must give the same answers.
 
-import type { AttemptAnswer, LockInfo, Request, RevokeOptions } from "../../src/core/store.ts";
+import type { AttemptAnswer, HolderInfo, LockInfo, Request, RevokeOptions } from "../../src/core/store.ts";
+import { toBusy } from "../../src/stores/shared/busy.ts";
 import type { LedgerGrant } from "../../src/stores/shared/grant.ts";
 import { Ledger, type Wake } from "../../src/stores/shared/ledger.ts";
-import { emptyRecord, holderInfo, type KeyRecord, lockInfo } from "../../src/stores/shared/record.ts";
+import {
+  emptyRecord,
+  holderInfo,
+  type HolderRow,
+  type KeyRecord,
+  lockInfo,
+} from "../../src/stores/shared/record.ts";
 import { heartbeatFor, unseat } from "../../src/stores/shared/rows.ts";
 
 const CLAIM_MS = 1_000;
@@ -35,8 +42,9 @@ export class Reference {
       if ("ended" in answer) this.#ended.add(request.id);
       if (!("busy" in answer)) return [answer, true];
       if (!request.queue) this.#ended.add(request.id);
-      const holders = records.flatMap((one) => one.holders).map((row) => holderInfo(row, this.nowUs / 1_000));
-      return [{ busy: { holders, againMs: heartbeatFor(this.#claimMs, request.ttlMs) } }, true];
+      const holders = records.flatMap((one) => one.holders);
+      const show = (row: HolderRow): HolderInfo => holderInfo(row, this.nowUs / 1_000);
+      return [{ busy: toBusy(holders, show, heartbeatFor(this.#claimMs, request.ttlMs)) }, true];
     });
   }
 
@@ -109,12 +117,10 @@ export class Reference {
 }
 
 function toGrant(grant: LedgerGrant) {
-  const { fences, room, validMs, anchor } = grant;
-  return { fences: fences.map(BigInt), fenceRoom: room, validMs, anchor, cookie: null };
+  const { fences, room, validMs } = grant;
+  return { fences: fences.map(BigInt), fenceRoom: room, validMs, cookie: null };
 }
 
-function said({ id, grant, revoked }: Wake): string {
-  if (revoked !== undefined) return `revoked ${id} ${revoked}`;
-  if (grant === undefined) return `look ${id}`;
-  return ["grant", id, grant.anchor, grant.room, grant.validMs, ...grant.fences].join(" ");
+function said({ id, revoked }: Wake): string {
+  return revoked === undefined ? `look ${id}` : `revoked ${id} ${revoked}`;
 }

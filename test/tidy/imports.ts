@@ -24,6 +24,7 @@ const STORE_INDEX = /^stores\/[a-z-]+\/index\.ts$/;
 const PUBLIC = [/^index\.ts$/, STORE_INDEX, /^fence\/index\.ts$/];
 const OUTSIDE = /^(?!node:)[@a-z][^.]*$/;
 const NODE = /^node:/;
+const NODE_VERSION = /^system\/node-version\.ts$/;
 
 const TABLE: readonly Row[] = [
   {
@@ -40,7 +41,7 @@ const TABLE: readonly Row[] = [
     remedy: "this file imports nothing but the types of core/store",
   },
   {
-    of: /^core\/actor\.ts$/,
+    of: /^core\/lease\/actor\.ts$/,
     may: [/^core\//, /^node:async_hooks$/],
     remedy: "core imports core, and here node:async_hooks",
   },
@@ -64,7 +65,7 @@ const TABLE: readonly Row[] = [
   {
     of: /^stores\//,
     may: [
-      /^core\/(errors|key|window|duration|process-wide|server-clock)\.ts$/,
+      /^core\/(errors|key|duration|lease\/validity-window|lease\/server-clock|util\/process-wide)\.ts$/,
       /^stores\/shared\//,
       NODE,
       OUTSIDE,
@@ -72,13 +73,13 @@ const TABLE: readonly Row[] = [
     mayTypes: [CONTRACT],
     remedy:
       "a store imports types of the contract, stores/shared, itself, and of core: " +
-      "errors, key, window, duration, process-wide, server-clock",
+      "errors, key, duration, validity-window, server-clock, process-wide",
   },
   {
     of: /^system\//,
-    may: [/^system\//, /^core\/process-wide\.ts$/, NODE],
+    may: [/^system\//, /^core\/util\/process-wide\.ts$/, NODE],
     mayTypes: [/^core\//],
-    remedy: "the system implements core/system with node: modules and core/process-wide",
+    remedy: "the system implements core/system with node: modules and core/util/process-wide",
   },
   {
     of: /^fence\//,
@@ -88,7 +89,15 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^(cli|demo)\//,
-    may: [...PUBLIC, /^(cli|demo)\//, /^system\/node\.ts$/, /^stores\/local\/machine\.ts$/, NODE, OUTSIDE],
+    may: [
+      ...PUBLIC,
+      /^(cli|demo)\//,
+      /^system\/node\.ts$/,
+      NODE_VERSION,
+      /^stores\/local\/machine\.ts$/,
+      NODE,
+      OUTSIDE,
+    ],
     remedy:
       "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
   },
@@ -110,12 +119,12 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^(index|surface)\.ts$/,
-    may: [/^core\//, /^create-locks\.ts$/, /^surface\.ts$/],
+    may: [/^core\//, /^create-locks\.ts$/, /^surface\.ts$/, NODE_VERSION],
     remedy: "the public surface re-exports core and create-locks",
   },
   {
     of: /^core\.ts$/,
-    may: [/^create-locks-for\.ts$/, /^surface\.ts$/],
+    may: [/^create-locks-for\.ts$/, /^surface\.ts$/, NODE_VERSION],
     remedy: "holdfast/core includes no store and no URL",
   },
 ];

@@ -1,5 +1,5 @@
-// Leftovers of unfinished work: TODO notes, tests that are switched off, paths of a home directory, and
-// download addresses in a lock file. This folder is exempt, because its tests plant these mistakes.
+// Leftovers of unfinished work: TODO notes, conflicts of a merge, tests that are switched off, paths of a
+// home directory, and download addresses in a lock file. This folder is exempt, because its tests plant them.
 
 import { type Complaint, lineAt, type SourceFile } from "./tree.ts";
 
@@ -11,6 +11,7 @@ interface Leftover {
 }
 
 const LEFTOVERS: readonly Leftover[] = [
+  { pattern: /^(?:<{7}|>{7}) .*$/gm, remedy: "is a conflict of a merge: resolve it" },
   { pattern: /\b(?:TODO|FIXME)\b/g, remedy: "marks unfinished work: finish it or leave it out" },
   {
     pattern: /\b(?:it|test|describe|suite|bench)(?:\.\w+)*\.(?:only|skip|skipIf|todo)\b/g,
