@@ -1,4 +1,5 @@
-// The smallest client that can ask a Redis: one command at a time, replies as plain values, errors thrown.
+// The smallest client that can ask a Redis: replies as plain values, errors thrown. Calls of concurrent tests
+// run one after another.
 // It shares nothing with the product, so that a fact about the server is never a fact about our own client.
 
 import { connect, type Socket } from "node:net";
@@ -9,6 +10,8 @@ export type Reply = string | number | null | Reply[];
 export class Resp {
   readonly #socket: Socket;
   #buffer = "";
+  /** The call before. Two readers of one socket would both take the same bytes. */
+  #last: Promise<unknown> = Promise.resolve();
 
   private constructor(socket: Socket) {
     this.#socket = socket.setEncoding("latin1");
@@ -20,7 +23,13 @@ export class Resp {
     return new Resp(socket);
   }
 
-  async ask(...words: string[]): Promise<Reply> {
+  ask(...words: string[]): Promise<Reply> {
+    const answer = this.#last.then(() => this.#askNow(words));
+    this.#last = answer.catch(() => null);
+    return answer;
+  }
+
+  async #askNow(words: readonly string[]): Promise<Reply> {
     const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
     this.#socket.write(`*${words.length}\r\n${parts.join("")}`);
     return await this.#value();
