@@ -1,7 +1,7 @@
 // What Redis promises, as data: one node, a primary that sentinels name, a Cluster. Every number here is kept by a test.
 
 import type { Guarantees } from "../../core/store.ts";
-import type { Topology } from "./urls.ts";
+import type { Topology } from "./options.ts";
 
 /** A chosen waiter may take so long to answer; it beats four times in that time. */
 export const CLAIM_MS = 1_000;

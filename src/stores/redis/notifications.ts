@@ -2,8 +2,8 @@
 // was published meanwhile is lost. Nothing depends on it: heartbeats find a free key, renewals a revocation.
 
 import type { LossReason } from "../../core/store.ts";
-import type { RedisPort } from "./port.ts";
-import { readPush } from "./script-replies.ts";
+import type { RedisPort } from "./client/port.ts";
+import { readPush } from "./commands/script-replies.ts";
 
 type ReportLoss = (id: string, reason: LossReason, detail?: string) => void;
 

@@ -1,6 +1,6 @@
 // The scripts of src/stores/redis/scripts, made by scripts/lua.mjs: change those files and run `npm run build`.
 
-import type { Script } from "./port.ts";
+import type { Script } from "./client/port.ts";
 
 export type ScriptName = "acquire" | "fast-path" | "inspect" | "note" | "owns" | "release" | "renew" | "revoke";
 

@@ -3,8 +3,8 @@
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Finding, Io } from "../../core/store.ts";
-import { type Info, parseInfo, type Reading, readClock } from "../redis/facts.ts";
-import { textOf } from "../redis/port.ts";
+import { type Info, parseInfo, type ClockReading, readClock } from "../redis/topology/server-info.ts";
+import { textOf } from "../redis/client/port.ts";
 import { EVICTION_FIX } from "../shared/eviction.ts";
 import { reasonOf } from "./errors.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -20,7 +20,7 @@ const WELL_MANY = 5;
 interface Report {
   readonly notVoting: NotVoting | null;
   readonly info: Info;
-  readonly clock: Reading;
+  readonly clock: ClockReading;
 }
 
 /** Refuses a number of nodes that cannot keep the promises, unless it is allowed by name. */
@@ -72,7 +72,7 @@ export async function findings(
     io,
   );
   const found: Finding[] = [...fewNodes(nodeSet.nodes.length)];
-  const clocks: Reading[] = [];
+  const clocks: ClockReading[] = [];
   votes.forEach((vote, at) => {
     const { name } = nodeSet.nodes[at] as Node;
     if (vote.state !== "answered") {
@@ -155,7 +155,7 @@ function settings(node: string, info: Info): Finding[] {
 }
 
 /** The middle one is taken to be right. What a slow network explains is no difference. */
-export function skew(clocks: readonly Reading[]): Finding[] {
+export function skew(clocks: readonly ClockReading[]): Finding[] {
   const middle = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)[clocks.length >> 1];
   if (middle === undefined) return [];
   return clocks.flatMap(({ name, aheadMs, errorMs }) => {

@@ -1,5 +1,5 @@
 // `holdfast/redlock`: locks over N independent Redis or Valkey masters, held by whoever a majority of them
-// has granted to. This file stays light: clients and the rest of the store are loaded when a store is opened,
+// has granted to. This file stays light: clients and the rest of the store are loadDriver when a store is opened,
 // never on import.
 
 import { type Duration, duration, toMs } from "../../core/duration.ts";
@@ -52,8 +52,8 @@ export function redlock(options: RedlockOptions): Store {
   // Once for all nodes: a client that is not installed is an error of its own, not that of a majority.
   const loadClient = async (): Promise<void> => {
     if (nodes.every((node) => typeof node !== "string")) return;
-    const { loaded } = await import("../redis/clients.ts");
-    await loaded(driver);
+    const { loadDriver } = await import("../redis/client/connect.ts");
+    await loadDriver(driver);
   };
   return {
     name: "redlock",

@@ -3,8 +3,8 @@
 
 import type { NodeReason } from "../../core/errors.ts";
 import type { HolderInfo, Io, LockInfo, WaiterInfo } from "../../core/store.ts";
-import { globFree, type Names } from "../redis/names.ts";
-import { listOf, textOf } from "../redis/port.ts";
+import { escapeGlob, type RedisKeys } from "../redis/commands/keys.ts";
+import { listOf, textOf } from "../redis/client/port.ts";
 import { quorumError, reasonOf } from "./errors.ts";
 import type { Node } from "./node.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -15,7 +15,7 @@ const LISTED_AT_ONCE = 100;
 
 export async function* listLocks(
   nodeSet: NodeSet,
-  names: Names,
+  names: RedisKeys,
   options: { readonly prefix: string; readonly limit: number },
   io: Io,
   inspect: (keys: readonly string[]) => Promise<readonly LockInfo[]>,
@@ -51,9 +51,9 @@ export async function* listLocks(
   throw quorumError("list", undefined, reasons, nodeSet.majority);
 }
 
-async function* pages(node: Node, names: Names, prefix: string, io: Io): AsyncIterable<string[]> {
+async function* pages(node: Node, names: RedisKeys, prefix: string, io: Io): AsyncIterable<string[]> {
   const own = node.port?.keyPrefix ?? "";
-  const pattern = globFree(own) + names.pattern(prefix);
+  const pattern = escapeGlob(own) + names.pattern(prefix);
   let cursor = "0";
   do {
     const words = ["SCAN", cursor, "MATCH", pattern, "COUNT", String(LISTED_AT_ONCE)];

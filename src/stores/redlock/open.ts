@@ -2,7 +2,7 @@
 // vote.
 
 import type { StoreEnv } from "../../core/store.ts";
-import { connectToNode, type Driver, portOf } from "../redis/clients.ts";
+import { connectToNode, type Driver, portOf } from "../redis/client/connect.ts";
 import { rejectEvicting, rejectFew, rejectSame } from "./health.ts";
 import { Node } from "./node.ts";
 import { count } from "./quorum-call.ts";

@@ -22,8 +22,8 @@ import type {
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { Names } from "../redis/names.ts";
-import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
+import { RedisKeys } from "../redis/commands/keys.ts";
+import { listOf, type CallContext, type Reply, textOf } from "../redis/client/port.ts";
 import { Acquirer, type Cookie } from "./acquire.ts";
 import { closedError, rejectLong } from "./errors.ts";
 import { FenceGenerator } from "./fence-generator.ts";
@@ -56,7 +56,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly guarantees: Guarantees = redlockGuarantees;
   readonly nodeSet: NodeSet;
   readonly membership: Membership;
-  readonly #names: Names;
+  readonly #names: RedisKeys;
   readonly #markerKey: string;
   readonly #notifications: Notifications;
   readonly #states = new RequestStates();
@@ -71,7 +71,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     const { system, namespace } = env;
     this.#settings = settings;
     this.#system = system;
-    this.#names = new Names(namespace);
+    this.#names = new RedisKeys(namespace);
     const proc = system.randomId().slice(0, PROC_LENGTH);
     this.#head = [this.#names.channels, proc, String(CLAIM_MS)];
     this.#markerKey = `${namespace}:node`;
@@ -249,7 +249,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     name: ScriptName,
     keys: readonly string[],
     args: readonly string[],
-    io: Patience,
+    io: CallContext,
   ): Promise<Reply> {
     const names = [this.#markerKey, ...keys.map((key) => this.#names.record(key))];
     const words = [...this.#head, ...args];
@@ -264,7 +264,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     node: Node,
     keys: readonly string[],
     args: readonly string[],
-    io: Patience,
+    io: CallContext,
   ): Promise<Reply | NotVoting> {
     for (let tries = 1; ; tries += 1) {
       const sentMs = this.#system.monoMs();

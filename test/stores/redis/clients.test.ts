@@ -138,10 +138,10 @@ describe("a client", () => {
   it("of ioredis that has no connection does not send what its caller has given up", async () => {
     const client = new Redis({ port: 1, host: "127.0.0.1", retryStrategy: () => 60_000 });
     client.on("error", () => {});
-    const { portOf } = await import("../../../src/stores/redis/clients.ts");
+    const { portOf } = await import("../../../src/stores/redis/client/connect.ts");
     const giveUp = new AbortController();
-    const patience = { timeoutMs: 60_000, signal: giveUp.signal, sleep: io.sleep };
-    const sent = portOf(client, nodeSystem).send(["SET", "late", "1"], patience);
+    const call = { timeoutMs: 60_000, signal: giveUp.signal, sleep: io.sleep };
+    const sent = portOf(client, nodeSystem).send(["SET", "late", "1"], call);
     giveUp.abort();
     await expect(sent).rejects.toThrow("no connection to Redis");
     client.disconnect();

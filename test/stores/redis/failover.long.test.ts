@@ -7,7 +7,7 @@ import type { RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { type SentinelServers, startSentinel } from "../../../scripts/servers/redis-sentinel.ts";
 import { createLocks, type Locks } from "../../../src/index.ts";
 import { redis } from "../../../src/stores/redis/index.ts";
-import { slotOf } from "../../../src/stores/redis/slots.ts";
+import { slotOf } from "../../../src/stores/redis/topology/slots.ts";
 import { Holders, Load, pause } from "./load.ts";
 import { killPrimary, moveSlot } from "./outages.ts";
 import { until } from "./fixture.ts";
