@@ -79,7 +79,7 @@ export abstract class ClientConnection implements Connection {
   }
 
   close(): void {
-    this.end();
+    this.end(new Error("the connection was closed"));
   }
 
   protected end(cause?: unknown): void {
