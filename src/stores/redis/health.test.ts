@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { oldScripts } from "./health.ts";
 import { parseInfo } from "./topology/server-info.ts";
 import type { RedisPort } from "./client/port.ts";
-import { skew } from "../redlock/health.ts";
+import { findClockSkew } from "../redlock/health.ts";
 import { findTopologyProblems } from "./topology/topology-health.ts";
 
 const redis = (version: string): string =>
@@ -57,7 +57,9 @@ describe("sentinels", () => {
 
 describe("clocks of the nodes of a redlock", () => {
   const clocks = (aheadMs: readonly number[], errorMs: number): string[] =>
-    skew(aheadMs.map((ahead, at) => ({ name: `n${at}`, aheadMs: ahead, errorMs }))).map(({ what }) => what);
+    findClockSkew(aheadMs.map((ahead, at) => ({ name: `n${at}`, aheadMs: ahead, errorMs }))).map(
+      ({ what }) => what,
+    );
 
   it("are compared with the middle one, and a slow network is not blamed on them", () => {
     expect(clocks([5_000, 5_010, 5_205], 1)).toEqual(["the clock of n2 is 195 ms ahead of the others'"]);

@@ -12,6 +12,7 @@
 import type { Finding, StoreNotice } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { type CallContext, listOf, type Reply, textOf } from "../redis/client/port.ts";
+import { escapeGlob } from "../redis/commands/keys.ts";
 import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { evictingError } from "./errors.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -253,7 +254,7 @@ export class Membership {
   }
 
   #globPrefix(node: Node): string {
-    return (node.port?.keyPrefix ?? "").replace(/[*?[\]\\^]/g, (char) => `\\${char}`);
+    return escapeGlob(node.port?.keyPrefix ?? "");
   }
 
   /**

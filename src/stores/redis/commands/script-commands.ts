@@ -145,7 +145,11 @@ export class ScriptCommands implements Commands {
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
     const { names } = this.#env;
     const keys = items.flatMap(({ request }) => request.keys);
-    const records = keys.flatMap((key) => [names.record(key), names.ends(key)]);
+    const records = items.flatMap(({ request }) =>
+      request.keys.flatMap((key) =>
+        modeOf(request) === "x" ? [names.record(key)] : [names.record(key), names.ends(key)],
+      ),
+    );
     const args = items.flatMap(({ request, ttlMs, label, lastFences }) => {
       const holdMs = ttlMs + request.graceMs;
       const used = request.keys.map((_key, at) => String(lastFences[at] ?? ""));
