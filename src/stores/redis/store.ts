@@ -39,7 +39,7 @@ import { ScriptCommands } from "./commands/script-commands.ts";
 /** More leases in one step would keep the server from other work for too long. */
 const RENEWED_AT_ONCE = 100;
 const INSPECTED_AT_ONCE = 100;
-/** Enough to tell a handful of processes from each other. */
+/** Enough to distinguish a handful of processes. */
 const PROC_LENGTH = 16;
 /** How long core waits for a direct call, which has a third of the ttl. */
 const SHORTEST_CALL_MS = 50;
@@ -142,7 +142,7 @@ export class RedisOpenStore implements OpenStore<null> {
     return held ? "released" : "not-held";
   }
 
-  /** Their commands leave together, so that many cost one round trip. */
+  /** The commands leave together, so that many requests cost one round trip. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     return abandonEach(requests, io, async (request) => {
       await this.#end(request, [], io);
@@ -158,8 +158,8 @@ export class RedisOpenStore implements OpenStore<null> {
     return this.#notifications.wake(request.id, wake);
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#notifications.onLoss(tell);
+  onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#notifications.onLoss(report);
   }
 
   async owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
@@ -249,11 +249,11 @@ export class RedisOpenStore implements OpenStore<null> {
         );
       }),
     );
-    // A damaged record is named by `inspect`; a list goes on without it.
+    // `inspect` reports a damaged record. A list passes over it.
     return found.flat().filter((info): info is LockInfo => info !== null && !LockError.is(info));
   }
 
-  /** By position, the slot of a key; null where all keys are in one place. */
+  /** The slot of the key at a position; null unless this is a Cluster. */
   #slots(keyAt: (at: number) => string | undefined): ((at: number) => number | undefined) | null {
     const port = this.#port;
     if (port.slotOf === undefined) return null;
@@ -274,7 +274,7 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 }
 
-/** Nobody asks with this id again. */
+/** No attempt with this id follows. */
 function isOver(request: Request, answer: AttemptAnswer<null>): boolean {
   return "ended" in answer || ("busy" in answer && !request.queue);
 }
@@ -317,7 +317,7 @@ function directCalls(
   };
 }
 
-/** Work on many keys at once, or on each alone where one of them keeps the others from it. */
+/** Works on many keys at once, or on each alone if one of them makes the rest fail. */
 async function runTogether<T>(
   all: readonly unknown[],
   run: () => Promise<T>,

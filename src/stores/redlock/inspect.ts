@@ -1,5 +1,5 @@
-// What nodes say of keys, merged. A holder is whoever a majority knows as the holder, and so is a waiter.
-// What each node says is shown beside it. A listing takes the names that any node has, a page at a time.
+// Merges what the nodes know of keys. A request holds a key, or waits for it, if a majority knows it so. What
+// each node knows is shown beside it. A list takes the keys that any node has, a page at a time.
 
 import type { NodeReason } from "../../core/errors.ts";
 import type { HolderInfo, Io, LockInfo, WaiterInfo } from "../../core/store.ts";

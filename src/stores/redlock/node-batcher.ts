@@ -79,7 +79,7 @@ export class NodeBatcher {
         for (const [nth, item] of items.entries()) deliver(at, item, replies[nth]);
       },
       (error: unknown) => {
-        // Nothing has run: the server was restarted, or somebody flushed its scripts.
+        // Nothing has run: the server was restarted, or its scripts were flushed.
         if (words[0] === "EVALSHA" && error instanceof Error && error.message.startsWith("NOSCRIPT")) {
           [words[0], words[1]] = ["EVAL", scripts.batch.text];
           this.#ask(at, words, items, call);

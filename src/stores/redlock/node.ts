@@ -14,7 +14,7 @@ import { scripts, type ScriptName } from "./scripts.generated.ts";
 
 /** No smaller movement of a node's clock is taken for a jump, whatever the grace. */
 const LEAST_JUMP_MS = 50;
-/** Between two attempts to connect to a node that refused. */
+/** Between two attempts to connect to a node that could not be reached. */
 const RECONNECT_MS = 500;
 /** A node with so many unanswered commands is silent if it has not answered anything for so long. */
 const MOST_UNANSWERED = 20;
@@ -117,7 +117,7 @@ export class Node implements Voter {
     const serverMs = Number(seconds) * 1_000 + Number(us) / 1_000;
     const reading = { serverMs, sentMs, receivedMs: this.#system.monoMs() };
     const movedMs = this.#clock.movedMs(reading, Math.max(LEAST_JUMP_MS, this.graceMs));
-    // Where it has been in quarantine since, somebody else has seen the jump.
+    // If the node has been in quarantine since, another client has seen the jump.
     if (movedMs !== 0 && quarantine === this.quarantine) this.jump ??= { movedMs, reading, quarantine };
     else this.#takeReading(reading, quarantine);
   }

@@ -135,6 +135,16 @@ describe("a client", () => {
     await locks.close();
   });
 
+  it("that was told SELECT gets no connection to another database for what needs one of its own (P1)", async () => {
+    const client = await createClient({ url: world.url }).connect();
+    await client.select(5);
+    const locks = createLocks(redis({ client, scripts: false }));
+    await expect(locks.acquire("selected", { wait: 500 })).rejects.toThrow(/database 0 instead of 5/);
+    expect(await world.ask("KEYS", "*selected*")).toEqual([]);
+    await locks.close();
+    client.destroy();
+  });
+
   it("of ioredis that has no connection does not send what its caller has given up", async () => {
     const client = new Redis({ port: 1, host: "127.0.0.1", retryStrategy: () => 60_000 });
     client.on("error", () => {});

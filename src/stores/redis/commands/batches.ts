@@ -1,7 +1,7 @@
-// Work on many keys, cut into pieces that one script can do: no more than so many at once, and where keys are spread over
-// several nodes, of one slot each.
+// Splits work on many keys into batches that one script can do: of limited size and, in a Cluster, of one slot
+// each.
 
-/** Positions in a list, piece by piece. `slotOf` is null where all keys are in one place. */
+/** Positions in a list, batch by batch. `slotOf` is null unless this is a Cluster. */
 export function batchesOf(
   count: number,
   most: number,
@@ -22,7 +22,7 @@ export function batchesOf(
   return batches;
 }
 
-/** Whether a slot is on its way to another node, so that keys of it can only be reached one by one. */
+/** Whether a slot is moving to another node, so that its keys can only be reached one by one. */
 export function slotIsMoving(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return cause instanceof Error && cause.message.startsWith("TRYAGAIN");

@@ -1,5 +1,5 @@
-// The commands of the contract that change or read records, each of them atomic in the server. There are two
-// ways to run them: by script, and by transaction where scripts are forbidden.
+// The commands of the contract that change or read records, each of them atomic in the server. They run as
+// scripts, or as transactions where scripts are forbidden.
 
 import type { LockError } from "../../../core/errors.ts";
 import type {
@@ -19,14 +19,14 @@ import type { OpenRequest } from "./open-requests.ts";
 import type { CallContext, RedisPort } from "../client/port.ts";
 
 export interface Commands {
-  /** Asks what the first attempt needs to know. */
+  /** Asks the server for what the first attempt needs. */
   prepare?(io: CallContext): Promise<void>;
   attempt(request: Request, open: OpenRequest, io: Io): Promise<AttemptAnswer<null>>;
-  /** One answer per item. May also reject because of one item; then each has to be renewed alone. */
+  /** One answer per item. May reject because of one item; then each item has to be renewed alone. */
   renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]>;
   /**
-   * Ends an id. `used`: the last fence of each key that was used, or "" where nobody can say. `lateUntilMs`:
-   * until when attempts may still arrive, or 0. Gives whether it held all.
+   * Ends an id. `used`: the last fence of each key that was used, or "" if that is unknown. `lateUntilMs`:
+   * until when attempts may still arrive, or 0. Resolves with whether the id held all keys.
    */
   end(request: Request, used: readonly string[], lateUntilMs: number, io: Io): Promise<boolean>;
   owns(request: Request, io: Io): Promise<boolean>;
@@ -36,12 +36,12 @@ export interface Commands {
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer>;
 }
 
-/** What both ways need. */
+/** What scripts and transactions need. */
 export interface CommandsEnv {
   readonly port: RedisPort;
   readonly names: RedisKeys;
   readonly system: System;
-  /** The opened store that asks. */
+  /** The opened store that sends the commands. */
   readonly proc: string;
   /** How many replicas must acknowledge a grant or a renewal. */
   readonly replicas: number;
@@ -61,7 +61,7 @@ export function lifeOf(holdMs: number): string {
   return String(Math.ceil(holdMs) + SPARE_MS);
 }
 
-/** What each command is called when it fails: completes "Redis could not". */
+/** The command in an error message: completes "Redis could not". */
 export const DOING = {
   acquire: "try for the lock",
   "fast-path": "take or release the lock",

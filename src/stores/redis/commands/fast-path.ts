@@ -1,7 +1,6 @@
-// Plain locks on one key: what one turn of the event loop asks for goes in one call of scripts/fast-path.lua,
-// attempts and releases together, because most of what a lock costs is the call. For a contended key the
-// script runs the rules in the same call. It leaves alone what readers or permits have touched: that goes to
-// a script of its own.
+// Plain locks on one key. The attempts and releases of one turn of the event loop go in one call of
+// scripts/fast-path.lua, because most of the cost of a lock is the call. For a contended key the script runs
+// the rules in the same call. Keys that readers or permits have touched need a script of their own.
 
 import { isUnsent } from "../../../core/errors.ts";
 import type { AttemptAnswer, Request } from "../../../core/store.ts";
@@ -19,11 +18,11 @@ const SCRIPT = scripts["fast-path"];
 type Settle<T> = (error: unknown, answer: T | null) => void;
 type TimedPatience = CallContext & { readonly timeoutMs: number };
 
-/** What this way needs of the scripts for one request each. */
+/** The scripts for one request each. */
 export interface SingleCommands {
   attemptAlone(request: Request, open: OpenRequest, io: TimedPatience): Promise<AttemptAnswer<null>>;
   endAlone(request: Request, used: readonly string[], lateUntilMs: number, io: CallContext): Promise<boolean>;
-  /** The server's time at `deadlineMs` of our clock; null while it was never heard of. */
+  /** The server's time at `deadlineMs` of our clock; null while its time is unknown. */
   notAfterIfKnown(key: string, deadlineMs: number): number | null;
   notAfterMs(key: string, deadlineMs: number, io: CallContext): Promise<number>;
   learnTime(key: string, serverMs: number, sentMs: number): void;
@@ -49,7 +48,7 @@ export class FastPath {
   readonly #head: readonly string[];
   readonly #clockKey: readonly string[];
   #jobs: Job[] = [];
-  /** What the last request had before its id: most have the same. */
+  /** The columns of the last request before its id. Most requests have the same. */
   #prefix: { readonly of: Request; readonly text: string } | null = null;
   #label: { readonly of: string; readonly text: string } = { of: "", text: labelText("") };
   readonly #flushSoon = (): void => this.#flush();
@@ -99,7 +98,7 @@ export class FastPath {
 
   #add(job: Job): void {
     this.#jobs.push(job);
-    // At the end of this turn of the loop, when everybody who goes on in it has asked.
+    // At the end of this turn of the loop, when all of its tasks have asked.
     if (this.#jobs.length === 1) process.nextTick(this.#flushSoon);
   }
 
@@ -110,7 +109,7 @@ export class FastPath {
   #flush(): void {
     const jobs = this.#jobs;
     this.#jobs = [];
-    // Keys of a Cluster go each their own way.
+    // The keys of a Cluster may be on different nodes.
     const size = this.#env.port.slotOf === undefined ? LARGEST_BATCH : 1;
     if (jobs.length <= size) this.#send(jobs);
     else for (let at = 0; at < jobs.length; at += size) this.#send(jobs.slice(at, at + size));
@@ -145,7 +144,7 @@ export class FastPath {
     const failed = (error: unknown): void => this.#fail(jobs, error);
     this.#env.port.send(words, first.io, first.name).then(answered, (error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) return failed(error);
-      // Nothing has run: the server was restarted, or somebody flushed its scripts.
+      // Nothing has run: the server was restarted, or its scripts were flushed.
       words[0] = "EVAL";
       words[1] = SCRIPT.text;
       this.#env.port.send(words, first.io, first.name).then(answered, failed);

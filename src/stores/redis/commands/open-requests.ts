@@ -1,7 +1,7 @@
-// What this process remembers of its requests, so that an attempt which arrives late changes nothing (P8).
-// Every attempt carries a time of the server after which it is worthless. A request whose attempts were all
-// answered needs no memory in the server. One with an attempt that was never answered leaves a mark there
-// when it ends, for as long as that attempt may still arrive.
+// What this process remembers of its requests, so that an attempt that arrives late changes nothing (P8).
+// Every attempt carries a time of the server after which the server ignores it. A request whose attempts were
+// all answered leaves nothing in the server. A request with an unanswered attempt leaves a mark there when it
+// ends, for as long as that attempt may still arrive.
 
 import type { Request } from "../../../core/store.ts";
 import { EndedIds } from "../../shared/ended-ids.ts";
@@ -9,9 +9,9 @@ import { EndedIds } from "../../shared/ended-ids.ts";
 export class OpenRequest {
   /** Attempts without an answer. */
   unanswered = 0;
-  /** When the last of them is worthless, by the server's clock. */
+  /** When the server ignores the last of them, by its own clock. */
   notAfterMs = 0;
-  /** An attempt that was not sent yet must not be sent any more. */
+  /** No attempt may be sent any more. */
   isEnded = false;
 
   sent(notAfterMs: number): void {
@@ -39,7 +39,7 @@ export class OpenRequests {
     return opened;
   }
 
-  /** No attempt is sent from now on. Gives until when attempts may still arrive, or 0. */
+  /** No attempt is sent from now on. Returns until when attempts may still arrive, or 0. */
   end(id: string): number {
     const known = this.#open.get(id);
     if (known === undefined) return 0;
@@ -47,7 +47,7 @@ export class OpenRequests {
     return known.unanswered === 0 ? 0 : known.notAfterMs;
   }
 
-  /** The server has forgotten it. */
+  /** The server has ended the request. */
   ended(id: string): void {
     const known = this.#open.get(id);
     if (known !== undefined) known.isEnded = true;

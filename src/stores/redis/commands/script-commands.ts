@@ -1,4 +1,4 @@
-// Every command is one script, which is one atomic step of the server under the server's clock; see scripts/.
+// Runs every command as one script, which is one atomic step under the server's clock. See scripts/.
 
 import { isUnsent, type LockError, markUnsent, StoreUnavailableError } from "../../../core/errors.ts";
 import type {
@@ -25,7 +25,7 @@ import { scripts, type ScriptName } from "../scripts.generated.ts";
 import { ServerClocks } from "./server-clocks.ts";
 
 const REVOKED = "revoked:";
-/** Nobody has to acknowledge anything. */
+/** Where no replica has to acknowledge. */
 const NO_ACKS: Acks = { count: 0, withinMs: 0 };
 /** An attempt that comes too late teaches the server's time, so the second one arrives in time. */
 const MOST_TRIES = 2;
@@ -33,14 +33,14 @@ const MOST_TRIES = 2;
 export class ScriptCommands implements Commands {
   readonly #env: CommandsEnv;
   readonly #clocks = new ServerClocks();
-  /** What every script begins with. */
+  /** The first arguments of every script. */
   readonly #head: readonly string[];
   /** A Cluster keeps the highest fence in the record, because a script with keys of two slots is refused. */
   readonly #clockKey: readonly string[];
   /** Connections of their own: a renewal must not stand behind an acquire that waits for replicas. */
   readonly #attempts: PerNode<ReplicaAck> | null;
   readonly #renewals: PerNode<ReplicaAck> | null;
-  /** Not where replicas must acknowledge: those have a connection of their own. */
+  /** null where replicas must acknowledge: such scripts have a dedicated connection. */
   readonly fastPath: FastPath | null;
 
   constructor(env: CommandsEnv) {
@@ -74,7 +74,7 @@ export class ScriptCommands implements Commands {
     });
   }
 
-  /** By a script of its own. */
+  /** Attempts by a script of its own. */
   async attemptAlone(
     request: Request,
     open: OpenRequest,
@@ -118,7 +118,7 @@ export class ScriptCommands implements Commands {
     }
   }
 
-  /** The server's time at `deadlineMs` of our clock. Asks a server that was never heard of. */
+  /** The server's time at `deadlineMs` of our clock. Asks a server whose time is unknown. */
   async notAfterMs(key: string, deadlineMs: number, io: CallContext): Promise<number> {
     const known = this.notAfterIfKnown(key, deadlineMs);
     if (known !== null) return known;
@@ -189,7 +189,7 @@ export class ScriptCommands implements Commands {
     });
   }
 
-  /** By a script of its own. */
+  /** Ends a request by a script of its own. */
   async endAlone(
     request: Request,
     used: readonly string[],
@@ -286,7 +286,7 @@ export class ScriptCommands implements Commands {
   }
 }
 
-/** How a script calls the kind of a request. */
+/** The kind of a request as scripts name it. */
 function modeOf({ mode, limit }: Request): "x" | "s" | "p" {
   if (limit > 1) return "p";
   return mode === "exclusive" ? "x" : "s";
@@ -296,7 +296,7 @@ function usOf(ms: number): string {
   return String(Math.ceil(ms * 1_000));
 }
 
-/** The window is not moved: a failover now could forget it. */
+/** The window does not move: a failover now could lose the renewal. */
 export function unknownRenewal(why: string): RenewAnswer {
   return {
     state: "unknown",

@@ -1,6 +1,5 @@
-// Reads what the scripts answer and publish. Numbers travel as text, because Redis cuts fractions off and a
-// fence is larger than what some clients give as a number. Rows have fixed columns; scripts/record.lua names
-// them.
+// Parses the replies and messages of the scripts. Numbers travel as text, because Redis cuts fractions off and
+// some clients cannot return a fence as a number. Rows have fixed columns, which scripts/record.lua describes.
 
 import type { LockError } from "../../../core/errors.ts";
 import type {
@@ -21,14 +20,14 @@ const HOLDER_WORDS = 3;
 const WAITER_WORDS = 3;
 const LABEL_DIGITS = 4;
 
-/** What a script says of one record of many. */
+/** The error in the reply for one record of many, or null. */
 export function failureIn(reply: Reply, name: keyof typeof DOING, key: string | undefined): LockError | null {
   if (Array.isArray(reply)) return null;
   const text = textOf(reply);
   return text.startsWith(FAILED) ? redisError(new Error(text.slice(FAILED.length)), DOING[name], key) : null;
 }
 
-/** null: the attempt arrived too late, and has changed nothing. */
+/** null: the attempt arrived too late and changed nothing. */
 export function readAttempt(reply: Reply, request: Request): AttemptAnswer<null> | null {
   const words = listOf(reply).map(textOf);
   switch (words[0]) {
@@ -87,7 +86,7 @@ export function readInspect(reply: Reply, key: string, timeUs: number): LockInfo
   };
 }
 
-/** All that is known of a record of another version: until when it is held. */
+/** Of a record of another version only its end is known. */
 function oldHolder(key: string, endUs: number, timeUs: number): LockInfo {
   const holder: HolderInfo = {
     label: "a process with another version of holdfast",
@@ -104,7 +103,7 @@ export type Push =
   | { readonly kind: "turn"; readonly id: string }
   | { readonly kind: "revoked"; readonly id: string; readonly reason: string };
 
-/** null when the message is none of ours: anybody may publish anything. */
+/** null if the message is not ours: every client may publish to the channel. */
 export function readPush(message: string): Push | null {
   const [kind, id, ...words] = message.split(" ");
   if (id === undefined) return null;

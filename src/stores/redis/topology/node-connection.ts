@@ -92,7 +92,7 @@ export class NodeConnection {
 
   async send(command: readonly string[], call: CallContext, isAsking = false): Promise<Reply> {
     if (this.#health.isSilent) await this.#dropIfSilent();
-    const connection = await this.connect(call);
+    const connection = this.current ?? (await this.connect(call));
     // Both leave together, so that nothing comes between them.
     if (isAsking) connection.send(["ASKING"]).catch(QUIET);
     return this.#sendOn(connection, command, call);
