@@ -107,13 +107,13 @@ async function timed(one: Contender, name: string): Promise<number> {
 }
 
 function latencies(samples: ReadonlyMap<Library, readonly number[]>): object[] {
-  const median = (name: Library): number => quantile(samples.get(name) ?? [], 0.5);
+  const p50 = (name: Library): number => quantile(samples.get(name) ?? [], 0.5);
   return [...samples].map(([library, us]) => ({
     library,
-    p50Us: round(median(library)),
+    p50Us: round(p50(library)),
     p10Us: round(quantile(us, 0.1)),
     p99Us: round(quantile(us, 0.99)),
-    ofBare: round(median(library) / median(bareOf(library))),
+    ofBare: round(p50(library) / p50(bareOf(library))),
   }));
 }
 

@@ -139,9 +139,9 @@ async function measureHolders(
   return all;
 }
 
-async function timed<T>(into: number[], run: () => Promise<T>): Promise<T> {
+async function timed<T>(into: number[], work: () => Promise<T>): Promise<T> {
   const start = process.hrtime.bigint();
-  const result = await run();
+  const result = await work();
   into.push(Number(process.hrtime.bigint() - start) / 1e3);
   return result;
 }

@@ -61,6 +61,7 @@ export interface Contender {
 }
 
 const TTL_MS = 30_000;
+const NOT_EXISTING = { expiration: { type: "PX", value: TTL_MS }, condition: "NX" } as const;
 const FOR_EVER = 1_000_000;
 const RELEASE =
   "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
@@ -162,7 +163,7 @@ async function bareNodeRedis(url: string): Promise<Contender> {
   return {
     take: async (key) => {
       const id = nextId();
-      while ((await client.set(key, id, { PX: TTL_MS, NX: true })) === null) await pause(10);
+      while ((await client.set(key, id, NOT_EXISTING)) === null) await pause(10);
       return () => client.evalSha(sha, { keys: [key], arguments: [id] });
     },
     end: () => client.close(),
