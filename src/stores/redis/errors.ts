@@ -34,8 +34,8 @@ const KNOWN: readonly Known[] = [
   {
     pattern: /^OOM/,
     say:
-      "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed and " +
-      "released",
+      "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed " +
+      "and released",
   },
   {
     pattern: /^MISCONF.*No space left/,
@@ -57,10 +57,10 @@ const KNOWN: readonly Known[] = [
     // Scripts and transactions have messages of their own.
     pattern: /^NOPERM|^EXECABORT.*NOPERM|user executing the script can't/,
     say:
-      "this user may not do that: it needs +evalsha +eval +time +get +set +del +exists +pexpire +pttl +hmget " +
-      "+hgetall +hset +hdel +zadd +zrem +zcard +zrange +publish +subscribe +info +scan (with replicas +wait " +
-      "+role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels " +
-      "NAMESPACE:push:*",
+      "this user may not do that: it needs +evalsha +eval +time +get +set +del +exists +pexpire +pttl " +
+      "+hmget +hgetall +hset +hdel +zadd +zrem +zcard +zrange +publish +subscribe +info +scan (with " +
+      "replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the " +
+      "channels NAMESPACE:push:*",
     retryable: false,
   },
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
@@ -82,8 +82,8 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
       {
         setting: "namespace",
         fix:
-          "give holdfast a namespace of its own, or use one version of it for all processes; a record that was " +
-          "damaged may be deleted once no process uses its key",
+          "give holdfast a namespace of its own, or use one version of it for all processes; a record that " +
+          "was damaged may be deleted once no process uses its key",
         key,
         cause: error,
       },

@@ -34,16 +34,16 @@ export const redisGuarantees: Guarantees = {
   ],
   needs: [
     "one Redis or Valkey, 6.2 or later, that never evicts: maxmemory-policy noeviction",
-    "appendonly yes and appendfsync always, where exclusion must hold over a restart of the server; without " +
-      "it the fence alone holds",
+    "appendonly yes and appendfsync always, where exclusion must hold over a restart of the server; " +
+      "without it the fence alone holds",
     "a server clock that is slewed, not set: a jump forward ends leases early",
     FAILOVER_OF_ONE,
   ],
 };
 
 const FAILOVER =
-  "for exclusion over a failover: that the new primary has the newest writes. Replication is asynchronous, so " +
-  "two holders may meet; the fence alone holds";
+  "for exclusion over a failover: that the new primary has the newest writes. Replication is asynchronous, " +
+  "so two holders may meet; the fence alone holds";
 const CLOCKS =
   "clocks of the nodes that agree: a new primary whose clock is behind may give smaller fences for so long";
 

@@ -1,5 +1,5 @@
-// Is this Redis safe to lock on (P19)? Asked when a store is opened, and by `check()`. A setting that cannot be
-// read is a finding, not an error: hosted servers forbid a lot.
+// Is this Redis safe to lock on (P19)? Asked when a store is opened, and by `check()`. A setting that cannot
+// be read is a finding, not an error: hosted servers forbid a lot.
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
@@ -84,7 +84,7 @@ export async function vet(node: Sender, allow: readonly string[]): Promise<void>
   }
 }
 
-/** For users who may not read INFO. For those who may not ask for the role either, a write tells (READONLY). */
+/** For users who may not read INFO. If they may not ask for the role either, a write fails (READONLY). */
 async function vetRole(node: Sender): Promise<void> {
   const [role] = listOf(await node.send(["ROLE"], UNLIMITED).catch(() => []));
   if (role !== undefined && textOf(role) !== "master") throw replicaError();
@@ -155,8 +155,8 @@ async function findingsOf(
       why:
         replicas !== null
           ? "a lock that is evicted is free while its holder still works"
-          : "this replica may become the primary, and a lock that is evicted is free while its holder still " +
-            "works",
+          : "this replica may become the primary, and a lock that is evicted is free while its holder " +
+            "still works",
       fix: EVICTION_FIX,
     });
   }
@@ -212,8 +212,8 @@ function asynchronousReplication(info: Info, isPromoted: boolean): Finding[] {
           ? "one replica follows behind the write, and no grant waits for it"
           : `${connected} replicas follow behind the write, and no grant waits for them`,
       why:
-        "a replica that is promoted may not know of the last grants: two holders may believe at once, and only " +
-        "the fence tells",
+        "a replica that is promoted may not know of the last grants: two holders may believe at once, and " +
+        "only the fence tells",
       fix:
         "let grants wait for replicas (replicas: 1, in a URL ?replicas=1), and check the fence at the " +
         "resource",
@@ -253,8 +253,8 @@ export function missingSubscription(failure: Error | null): Finding[] {
 
 async function persistence(node: Sender, info: Info, call: CallContext): Promise<Finding[]> {
   const fix =
-    "set appendonly yes and appendfsync always where two holders at once must not happen, and check the fence " +
-    "at the resource";
+    "set appendonly yes and appendfsync always where two holders at once must not happen, and check the " +
+    "fence at the resource";
   const why = "after a restart the server may not know who held what; fences still grow, by its clock";
   if (info.get("aof_enabled") === "0") {
     return [{ id: "persistence", level: "warning", what: "the append-only file is off", why, fix }];
@@ -282,8 +282,8 @@ export function oldScripts(info: Info): Finding[] {
       level: "info",
       what: `this is ${name} ${version.join(".")}`,
       why:
-        "whoever may run scripts on such a version may get out of their sandbox, unless your distribution has " +
-        "fixed it",
+        "whoever may run scripts on such a version may get out of their sandbox, unless your distribution " +
+        "has fixed it",
       fix: "update the server, and let only trusted users run EVAL",
     },
   ];

@@ -1,5 +1,5 @@
-// `holdfast/redis`: locks on Redis or Valkey: one node, a primary that sentinels name, or a Cluster. The client
-// and the rest of the store are loaded when a store is opened, never on import.
+// `holdfast/redis`: locks on Redis or Valkey: one node, a primary that sentinels name, or a Cluster. The
+// client and the rest of the store are loaded when a store is opened, never on import.
 
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
 import { guaranteesFor } from "./guarantees.ts";

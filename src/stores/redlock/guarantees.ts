@@ -31,11 +31,11 @@ export const redlockGuarantees: Guarantees = {
     "a minority of the nodes killed and restarted, with or without their data",
   ],
   needs: [
-    "an odd number of Redis or Valkey masters, 6.2 or later, five or more, that share no machine, no disk and " +
-      "no power",
+    "an odd number of Redis or Valkey masters, 6.2 or later, five or more, that share no machine, no disk " +
+      "and no power",
     "maxmemory-policy noeviction on every node",
-    "node clocks that are slewed, not set: where one jumps forward under a grant of a bare majority, a client " +
-      "that is new to the node can become a second holder; the fence holds",
+    "node clocks that are slewed, not set: where one jumps forward under a grant of a bare majority, a " +
+      "client that is new to the node can become a second holder; the fence holds",
     "the same nodes and the same maxTtl in every process",
   ],
 };

@@ -6,7 +6,8 @@ import { InvalidArgumentError } from "../../core/errors.ts";
 
 export interface RedlockOptions {
   /**
-   * Connected clients of node-redis (4 to 6) or ioredis (5, 6), and URLs `redis://` or `rediss://`, in any mix.
+   * Connected clients of node-redis (4 to 6) or ioredis (5, 6), and URLs `redis://` or `rediss://`, in any
+   * mix.
    */
   readonly nodes: readonly (string | object)[];
   /**
@@ -75,8 +76,8 @@ export function readUrl(url: string): RedlockOptions {
 }
 
 const URL_FORM =
-  "the URL of a redlock is redlock://host:port,host:port,host:port, with ?maxTtl=60s and &nodeTimeout=1s if " +
-  "wanted";
+  "the URL of a redlock is redlock://host:port,host:port,host:port, with ?maxTtl=60s and &nodeTimeout=1s " +
+  "if wanted";
 
 function readQuery(query: string): { readonly maxTtl?: number; readonly nodeTimeout?: number } {
   const found: { maxTtl?: number; nodeTimeout?: number } = {};

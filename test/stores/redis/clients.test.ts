@@ -135,7 +135,7 @@ describe("a client", () => {
     await locks.close();
   });
 
-  it("that was told SELECT gets no connection to another database for what needs one of its own (P1)", async () => {
+  it("that was told SELECT gets no dedicated connection to another database (P1)", async () => {
     const client = await createClient({ url: world.url }).connect();
     await client.select(5);
     const locks = createLocks(redis({ client, scripts: false }));

@@ -202,7 +202,7 @@ describe("in a Cluster", () => {
     const [permits, ...plain] = twins as [string, ...string[]];
     const leases = await Promise.all([
       ...plain.map((key, at) => [one, two][at % 2]?.acquire(key, { ttl: "3s" })),
-      // Permits have a record of two Redis keys. While these are on different nodes, nothing of it can change.
+      // Permits have a record of two Redis keys, which cannot change while these are on different nodes.
       ...[one, two].map((locks) => locks.acquire(permits, { ttl: "30s", limit: 2 })),
     ]);
     const from = await primaryOf("twin");

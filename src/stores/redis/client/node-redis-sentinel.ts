@@ -1,6 +1,6 @@
 // A sentinel client of node-redis (5 and 6) that was given, behind the port. It follows the primary by itself
-// and cannot be duplicated, so commands and the subscription go through it. It has a connection of its own for
-// subscriptions.
+// and cannot be duplicated, so commands and the subscription go through it. It has a connection of its own
+// for subscriptions.
 
 import { PLAIN } from "./node-redis.ts";
 import type { CallContext, RedisPort, Reply } from "./port.ts";

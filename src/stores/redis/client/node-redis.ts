@@ -1,5 +1,5 @@
-// node-redis (packages `redis` and `@redis/client`, 4 to 6): a client that was given, and connections made with
-// it. A client is known by its shape.
+// node-redis (packages `redis` and `@redis/client`, 4 to 6): a client that was given, and connections made
+// with it. A client is known by its shape.
 
 import { type Address, ClientConnection, type Connection } from "../topology/connection.ts";
 import type { ClientAdapter } from "./given-client.ts";

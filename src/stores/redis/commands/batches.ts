@@ -1,5 +1,5 @@
-// Splits work on many keys into batches that one script can do: of limited size and, in a Cluster, of one slot
-// each.
+// Splits work on many keys into batches that one script can do: of limited size and, in a Cluster, of one
+// slot each.
 
 /** Positions in a list, batch by batch. `slotOf` is null unless this is a Cluster. */
 export function batchesOf(

@@ -1,6 +1,6 @@
-// The Redis keys of a lock: `namespace:{key}`. The text between the braces decides the hash slot, so everything
-// of one lock is in one slot. Braces in the key itself are escaped, and so is the escape. Nothing else is
-// changed (P18).
+// The Redis keys of a lock: `namespace:{key}`. The text between the braces decides the hash slot, so
+// everything of one lock is in one slot. Braces in the key itself are escaped, and so is the escape. Nothing
+// else is changed (P18).
 
 const ESCAPED = /[%{}]/g;
 const ESCAPES = /%(25|7B|7D)/g;

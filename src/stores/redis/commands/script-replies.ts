@@ -1,5 +1,6 @@
-// Parses the replies and messages of the scripts. Numbers travel as text, because Redis cuts fractions off and
-// some clients cannot return a fence as a number. Rows have fixed columns, which scripts/record.lua describes.
+// Parses the replies and messages of the scripts. Numbers travel as text, because Redis cuts fractions off
+// and some clients cannot return a fence as a number. Rows have fixed columns, which scripts/record.lua
+// describes.
 
 import type { LockError } from "../../../core/errors.ts";
 import type {

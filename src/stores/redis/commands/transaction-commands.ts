@@ -1,12 +1,13 @@
-// Locks without scripts, for servers that forbid them: exclusive locks on one key, by polling, without a queue.
-// The keys and the record are those of the scripts (scripts/record.lua), so that processes with and without
-// scripts exclude each other. Waiters of processes with scripts go first: their next heartbeat finds the key.
+// Locks without scripts, for servers that forbid them: exclusive locks on one key, by polling, without a
+// queue. The keys and the record are those of the scripts (scripts/record.lua), so that processes with and
+// without scripts exclude each other. Waiters of processes with scripts go first: their next heartbeat finds
+// the key.
 //
 // 1. WATCH, TIME, HGETALL and GET of the highest fence leave together, on a dedicated connection. A grant
 //    counts from the send of the attempt, which is no later than that of TIME.
 // 2. The client decides, under the server's time.
-// 3. MULTI, the writes and EXEC leave together, and WAIT behind them where replicas must acknowledge. If another
-//    process wrote first, EXEC writes nothing, and step 1 comes again.
+// 3. MULTI, the writes and EXEC leave together, and WAIT behind them where replicas must acknowledge. If
+//    another process wrote first, EXEC writes nothing, and step 1 comes again.
 
 import { LockError, StoreUnavailableError, UnsupportedError } from "../../../core/errors.ts";
 import type {

@@ -222,8 +222,8 @@ export class Cluster extends Topology {
 }
 
 /**
- * A node of a Cluster that has no host to announce leaves it empty, or announces "?": then it is the host that
- * was asked.
+ * A node of a Cluster that has no host to announce leaves it empty, or announces "?": then it is the host
+ * that was asked.
  */
 function announcedHost(host: string | undefined, asked: string): string {
   return host === undefined || host === "" || host === "?" ? addressOf(asked).host : host;

@@ -1,7 +1,7 @@
-// A connection for one purpose: WAIT counts the writes of its own connection only, and WATCH is forgotten with
-// its connection. It is opened when it is first needed and again after it has ended, by the policy of
-// node-connection.ts. It asks for the role first: locks live on the primary, and a failover may have made this
-// node a replica.
+// A connection for one purpose: WAIT counts the writes of its own connection only, and WATCH is forgotten
+// with its connection. It is opened when it is first needed and again after it has ended, by the policy of
+// node-connection.ts. It asks for the role first: locks live on the primary, and a failover may have made
+// this node a replica.
 
 import { sessionError } from "../errors.ts";
 import { type CallContext, listOf, type RedisPort, textOf } from "../client/port.ts";

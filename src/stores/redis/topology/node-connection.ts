@@ -3,8 +3,8 @@
 // 1. The connection is made when it is first needed. All callers share one attempt (shared-run.ts).
 // 2. Two calls in a row without any answer close it (shared/connection-health.ts), and so does READONLY: the
 //    node is a replica by now. The calls that were under way fail; whether they were executed is not known.
-// 3. After an end or a failed attempt, the next attempt starts at a random time within 100 ms, so that clients
-//    that lost a server together do not return together. A caller that comes later does not wait.
+// 3. After an end or a failed attempt, the next attempt starts at a random time within 100 ms, so that
+//    clients that lost a server together do not return together. A caller that comes later does not wait.
 // 4. A call that was certainly not executed is retried within its own timeout (shared/retry-while-unsent.ts).
 
 import { LockError } from "../../../core/errors.ts";

@@ -1,5 +1,5 @@
-// Whether several nodes are well as a whole: a Cluster that serves every slot, sentinels that could agree on a
-// new primary.
+// Whether several nodes are well as a whole: a Cluster that serves every slot, sentinels that could agree on
+// a new primary.
 
 import type { Finding } from "../../../core/store.ts";
 import { type CallContext, type RedisNode, type RedisPort, textOf } from "../client/port.ts";

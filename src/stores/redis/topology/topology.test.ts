@@ -113,7 +113,7 @@ describe("a call that looks for the primary", () => {
     await expect(abortable({ signal: AbortSignal.abort() }, late)).rejects.toThrow("no connection");
   });
 
-  it("looks again while its caller is patient, and then says why, before the caller gives up (P13, P17)", async () => {
+  it("retries within the timeout of its caller, and then says why (P13, P17)", async () => {
     let [nowMs, looks] = [0, 0];
     const sleep = (ms: number): Promise<void> => Promise.resolve(void (nowMs += ms));
     const look = (): Promise<void> => Promise.resolve(void (looks += 1));

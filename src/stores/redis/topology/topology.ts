@@ -1,5 +1,5 @@
-// What one node, Sentinel and Cluster share: subscriptions, dedicated connections, and connections to replicas
-// for the health check.
+// What one node, Sentinel and Cluster share: subscriptions, dedicated connections, and connections to
+// replicas for the health check.
 
 import { retryWhileUnsent } from "../../shared/retry-while-unsent.ts";
 import type { CallContext, RedisNode, RedisPort, Reply } from "../client/port.ts";
