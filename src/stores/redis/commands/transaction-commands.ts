@@ -339,7 +339,7 @@ async function readRecord(connection: Connection, name: string, clock: string | 
   const [none, stored] = [new Map<string, string>(), fieldsOf(all)];
   if (all === null) {
     const { endUs, last } = parseOld(textOf(await connection.send(["GET", name]).catch(() => null)));
-    const floor = Math.max(last, numberOf(textOf(highest)));
+    const floor = Math.max(last, numberOf(textOf(highest) || "0"));
     return { timeUs, fields: none, holder: "", rows: [], waiters: [], floor, otherEndUs: endUs };
   }
   const version = stored.get("v");
@@ -350,13 +350,13 @@ async function readRecord(connection: Connection, name: string, clock: string | 
   if (!rows.every((row) => ROW.test(row))) throw new Error(FOREIGN);
   const waiters = [...fields].flatMap(([field, promise]) => {
     const [, id] = /^beat:(.*)/.exec(field) ?? [];
-    if (id === undefined || numberOf(PROMISE.exec(promise)?.[1] ?? "-") < timeUs) return [];
+    if (id === undefined || numberOf(PROMISE.exec(promise)?.[1] ?? "") < timeUs) return [];
     return [id, promise, fields.get(`waiter:${id}`) ?? ""];
   });
   return {
     ...{ timeUs, fields, rows, waiters },
     holder: fields.get("holder") ?? "",
-    floor: numberOf(clock === null ? (fields.get("fence") ?? "") : textOf(highest)),
+    floor: numberOf((clock === null ? fields.get("fence") : textOf(highest)) || "0"),
     otherEndUs: isOurs ? null : timeUs + UNKNOWN_US,
   };
 }
@@ -423,7 +423,7 @@ function fieldsOf(reply: Reply): Map<string, string> {
 
 /** Anything but digits was not written by holdfast. */
 function numberOf(text: string): number {
-  if (!/^\d*$/.test(text)) throw new Error(FOREIGN);
+  if (!/^\d+$/.test(text)) throw new Error(FOREIGN);
   return Number(text);
 }
 
