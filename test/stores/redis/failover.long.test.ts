@@ -201,14 +201,14 @@ describe("in a Cluster", () => {
     for (let n = 0; twins.length < 4; n += 1) if (slotOf(`twin ${n}`) === slot) twins.push(`twin ${n}`);
     const [permits, ...plain] = twins as [string, ...string[]];
     const leases = await Promise.all([
-      ...plain.map((key, at) => [one, two][at % 2]?.acquire(key, { ttl: "3s" })),
+      ...plain.map((key, at) => (at % 2 === 0 ? one : two).acquire(key, { ttl: "3s" })),
       // Permits have a record of two Redis keys, which cannot change while these are on different nodes.
       ...[one, two].map((locks) => locks.acquire(permits, { ttl: "30s", limit: 2 })),
     ]);
     const from = await primaryOf("twin");
     await moveSlot(servers, slot, from, await otherPrimary(from), 5_000);
-    expect(await Promise.all(leases.map((lease) => lease?.verify()))).toEqual(leases.map(() => true));
-    await Promise.all(leases.map((lease) => lease?.release()));
+    expect(await Promise.all(leases.map((lease) => lease.verify()))).toEqual(leases.map(() => true));
+    await Promise.all(leases.map((lease) => lease.release()));
   });
 
   it("one that lost a primary and its replica is unavailable by name, and comes back (P13, P17)", async () => {

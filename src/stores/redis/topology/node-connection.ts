@@ -192,7 +192,7 @@ export class NodeConnection {
 }
 
 /** Neither another node nor a later attempt would help. */
-export function isPermanent(error: unknown): boolean {
+function isPermanent(error: unknown): boolean {
   if (LockError.is(error)) return !error.retryable;
   return error instanceof Error && /^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message);
 }
