@@ -2,12 +2,16 @@
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../core/errors.ts";
+import type { RedisClient } from "../shared/redis-client-types.ts";
 import { topologyOfClient } from "./shapes.ts";
 import { readNodesUrl, type Topology, topologyOfUrl } from "./urls.ts";
 
 export interface RedisOptions {
-  /** A connected client of node-redis (4 to 6) or ioredis (5, 6), also of sentinels or a Cluster. It is never changed and never closed. */
-  readonly client?: object;
+  /**
+   * A connected client of node-redis (4 to 6) or ioredis (5, 6), also of sentinels or a Cluster. holdfast never
+   * changes and never closes it.
+   */
+  readonly client?: RedisClient | undefined;
   /**
    * Instead of a client: `redis://user:password@host:port/db`, `redis+sentinel://user:password@host:port,host:port/name` or
    * `redis+cluster://user:password@host:port,host:port`; `rediss` instead of `redis` for TLS.
@@ -28,7 +32,7 @@ export interface RedisOptions {
 
 export interface CheckedOptions {
   readonly topology: Topology;
-  readonly client: object | undefined;
+  readonly client: RedisClient | undefined;
   /** Without what is ours in its query. */
   readonly url: string | undefined;
   readonly driver: "redis" | "ioredis" | undefined;

@@ -5,6 +5,7 @@
 import { type Duration, duration, toMs } from "../../core/duration.ts";
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
+import type { RedisNodeClient } from "../shared/redis-client-types.ts";
 import { redlockGuarantees } from "./guarantees.ts";
 
 export { redlockGuarantees } from "./guarantees.ts";
@@ -14,7 +15,7 @@ export interface RedlockOptions {
    * Each a connected client of node-redis (4 to 6) or ioredis (5, 6), or a URL `redis://` or `rediss://`.
    * Mixed as you like.
    */
-  readonly nodes: readonly (string | object)[];
+  readonly nodes: readonly (string | RedisNodeClient)[];
   /**
    * No lease lasts longer without renewal; a restarted node is in quarantine for longer. The same in every
    * process.
