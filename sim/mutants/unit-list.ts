@@ -146,7 +146,15 @@ export const unitMutants: readonly UnitMutant[] = [
   {
     name: "a damaged record in Redis fails the renewal of all leases",
     file: "stores/redis/scripts/guarded.lua",
-    edits: [{ find: "local done, answer = pcall(run, a, b)", put: "local done, answer = true, run(a, b)" }],
+    edits: [
+      { find: "local done, answer = pcall(run, a, b)", put: "local done, answer = true, run(a, b)" },
+      // A batch that fails is renewed one by one, which hides a script that fails as a whole.
+      {
+        file: "stores/redis/store.ts",
+        find: "async () => (await Promise.all(items.map(alone))).flat(),",
+        put: "() => this.#commands.renew(items, io),",
+      },
+    ],
     tests: ["test/stores/redis/damaged-neighbour.test.ts"],
     needsServer: true,
   },
