@@ -111,9 +111,9 @@ describe("query", () => {
   it("lists what is held and what waits, with the labels of the processes", async () => {
     const lease = await other.acquire("a");
     const waiting = manager.request("a", { mode: "shared" }, () => "in");
-    await expect.poll(async () => (await manager.query()).pending).toEqual([
-      { name: "a", mode: "shared", clientId: "here" },
-    ]);
+    await expect
+      .poll(async () => (await manager.query()).pending)
+      .toEqual([{ name: "a", mode: "shared", clientId: "here" }]);
     expect((await manager.query()).held).toEqual([{ name: "a", mode: "exclusive", clientId: "there" }]);
     await lease.release();
     expect(await waiting).toBe("in");
