@@ -7,9 +7,21 @@ import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 
 export { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 
+/** A `Pool` of `pg`, by the members that tell it from a single client. */
+export interface PgPoolLike {
+  readonly options: object;
+  readonly totalCount: number;
+  readonly connect: (...args: never[]) => unknown;
+  readonly query: (...args: never[]) => unknown;
+  readonly end: (...args: never[]) => unknown;
+}
+
 export interface PostgresOptions {
-  /** A pool of `pg` (8.11 or later). It is never changed and never closed; what is kept for long has connections of its own. */
-  readonly pool?: object;
+  /**
+   * A pool of `pg` (8.11 or later). holdfast never changes and never closes it. Connections that are kept for
+   * long are opened beside the pool.
+   */
+  readonly pool?: PgPoolLike | undefined;
   /** Instead of a pool: `postgres://user:password@host:port/database`. */
   readonly url?: string;
   /** What the names of the tables begin with, perhaps with a schema: `locking.holdfast`. Default `holdfast`. */

@@ -6,6 +6,7 @@ import { guaranteesFor } from "./guarantees.ts";
 import { readOptions, type RedisOptions } from "./options.ts";
 
 export { redisClusterGuarantees, redisGuarantees, redisSentinelGuarantees } from "./guarantees.ts";
+export type { RedisClient, RedisNodeClient } from "../shared/redis-client-types.ts";
 export type { RedisOptions } from "./options.ts";
 
 export function redis(options: RedisOptions): Store {

@@ -8,6 +8,7 @@
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../core/errors.ts";
+import type { RedisClient } from "../shared/redis-client-types.ts";
 import { topologyOfClient } from "./client/detect.ts";
 import type { Address } from "./topology/connection.ts";
 
@@ -18,7 +19,7 @@ export interface RedisOptions {
    * A connected client of node-redis (4 to 6) or ioredis (5, 6), also of sentinels or a Cluster. It is never
    * changed and never closed.
    */
-  readonly client?: object;
+  readonly client?: RedisClient | undefined;
   /**
    * Instead of a client: `redis://user:password@host:port/db`,
    * `redis+sentinel://user:password@host:port,host:port/name` or
@@ -50,7 +51,7 @@ export interface RedisOptions {
 
 export interface CheckedOptions {
   readonly topology: Topology;
-  readonly client: object | undefined;
+  readonly client: RedisClient | undefined;
   /** Without our own parameters in its query. */
   readonly url: string | undefined;
   readonly driver: "redis" | "ioredis" | undefined;

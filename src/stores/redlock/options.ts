@@ -3,13 +3,14 @@
 
 import { type Duration, duration, toMs } from "../../core/duration.ts";
 import { InvalidArgumentError } from "../../core/errors.ts";
+import type { RedisNodeClient } from "../shared/redis-client-types.ts";
 
 export interface RedlockOptions {
   /**
    * Connected clients of node-redis (4 to 6) or ioredis (5, 6), and URLs `redis://` or `rediss://`, in any
    * mix.
    */
-  readonly nodes: readonly (string | object)[];
+  readonly nodes: readonly (string | RedisNodeClient)[];
   /**
    * No lease lasts longer without renewal. A restarted node is in quarantine for longer than this. It must be
    * the same in every process.

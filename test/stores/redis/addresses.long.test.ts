@@ -10,7 +10,7 @@ import { Proxy } from "../../../faults/proxy.ts";
 import { type ClusterServers, startCluster } from "../../../scripts/servers/redis-cluster.ts";
 import { agreed, type RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { createLocks, type Locks } from "../../../src/index.ts";
-import { redis, type RedisOptions } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient, type RedisOptions } from "../../../src/stores/redis/index.ts";
 import { slotOf } from "../../../src/stores/redis/topology/slots.ts";
 import { moveSlot } from "./outages.ts";
 
@@ -158,7 +158,7 @@ describe("a NAT map", () => {
   const startupNodes = (): { host: string; port: number }[] =>
     cluster.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
 
-  const brings: Readonly<Record<string, () => Promise<{ client: object; end(): unknown }>>> = {
+  const brings: Readonly<Record<string, () => Promise<{ client: RedisClient; end(): unknown }>>> = {
     "natMap of ioredis": () => {
       const client = new Cluster(startupNodes(), { natMap: table() });
       return Promise.resolve({ client, end: () => client.disconnect() });

@@ -7,7 +7,7 @@ import { createClient } from "redis";
 import { createClient as createClient4 } from "redis-4";
 import { createClient as createClient6 } from "redis-6";
 import { createLocks } from "../../../src/index.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { io, RedisWorld, until } from "./fixture.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => world?.stop());
 
 interface Brought {
-  readonly client: object;
+  readonly client: RedisClient;
   /** A command of the client's own. */
   ping(): Promise<unknown>;
   end(): unknown;

@@ -6,7 +6,7 @@ import { createClient } from "redis";
 import { createClient as createClient4 } from "redis-4";
 import { createClient as createClient6 } from "redis-6";
 import { createLocks, type Locks } from "../../../src/index.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import { io, RedisWorld, until } from "./fixture.ts";
 
 let world: RedisWorld;
@@ -123,7 +123,7 @@ describe("without scripts", () => {
       async () => Promise.resolve(new Redis(world.url, { keyPrefix: "app:", enableAutoPipelining: true })),
     ],
   ] as const)("%s that was given is duplicated, and left as it was", async (name, open) => {
-    const client: object = await open();
+    const client: RedisClient = await open();
     const locks = createLocks(redis({ client, scripts: false }));
     const lease = await locks.acquire(name);
     expect(await world.ask("KEYS", `*holdfast:{${name}}`)).toHaveLength(1);
@@ -131,7 +131,7 @@ describe("without scripts", () => {
     await lease.release();
     expect(await locks.inspect(name)).toBeNull();
     await locks.close();
-    const ending = client as { destroy?(): void; disconnect(): unknown };
+    const ending = client as object as { destroy?(): void; disconnect(): unknown };
     if (ending.destroy === undefined) await ending.disconnect();
     else ending.destroy();
   });
