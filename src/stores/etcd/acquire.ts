@@ -1,7 +1,7 @@
 // One attempt, step by step:
 // 1. Nothing blocks the request: one transaction creates its queue keys, and it holds.
-// 2. Otherwise, with `order=fifo`, a second transaction puts it at the end of the queue, on a short lease that
-//    its heartbeats renew. A waiter that dies delays the queue by that lease only.
+// 2. Otherwise, with `order=fifo`, a second transaction puts it at the end of the queue, on a short lease
+//    that its heartbeats renew. A waiter that dies delays the queue by that lease only.
 // 3. A queued request reads, linearizably, whether anything is ahead of it, and watches that one key.
 // 4. When nothing is ahead it holds. It moves to a lease of the full length before the grant is reported.
 //
@@ -265,14 +265,17 @@ export class Acquire {
       if (open.isEnded) return { ended: true };
       if (moved?.state === "lost")
         return moved.reason === "gone" ? "dequeued" : this.#finish(open, { ended: true }, io);
-      // A full etcd writes nothing. The grant is then as long as the waiter's lease, and core renews it at once.
+      // A full etcd writes nothing. The grant is then as long as the waiter's lease, and core renews it at
+      // once.
       if (moved?.state === "renewed") validMs = Math.max(validMs, moved.validMs);
     }
     const fenceRoom = mode === "exclusive" && limit === 1 ? FENCE_ROOM : 0;
     return { granted: { fences, fenceRoom, validMs, cookie: open.held } };
   }
 
-  /** Without a queue key, a request that does not wait is over. With `order=exclusive`, any release wakes it. */
+  /**
+   * Without a queue key, a request that does not wait is over. With `order=exclusive`, any release wakes it.
+   */
   async #reject(
     open: OpenRequest,
     { holders, revision }: { readonly holders: readonly HolderInfo[]; readonly revision: number },

@@ -2,7 +2,10 @@
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** Lease of a waiter. The waiter renews it four times in that time, and loses its position if it is silent longer. */
+/**
+ * Lease of a waiter. The waiter renews it four times in that time, and loses its position if it is silent
+ * longer.
+ */
 export const WAITER_SECONDS = 2;
 /** The server looks for expired leases twice a second. */
 const SWEEP_MS = 500;
@@ -35,7 +38,8 @@ const COMMON = {
     "store full",
   ],
   needs: [
-    "etcd 3.4 or later; before 3.4.31 and 3.5.13 a leader that stood still may end leases too early: then the fence alone holds",
+    "etcd 3.4 or later; before 3.4.31 and 3.5.13 a leader that stood still may end leases too early: " +
+      "then the fence alone holds",
     "a majority of the members; without it nothing is granted and nothing is renewed",
     "server clocks that run at the same rate as the clients' to within 0.2 percent",
     "no restore from an older backup: revisions would run back",

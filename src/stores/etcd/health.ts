@@ -1,4 +1,5 @@
-// Findings about an etcd cluster for `check()` and doctor (P19). What cannot be read is a finding, not an error.
+// Findings about an etcd cluster for `check()` and doctor (P19). What cannot be read is a finding, not an
+// error.
 
 import { UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
@@ -44,8 +45,8 @@ export function findings(facts: ServerFacts, allow: readonly string[]): Finding[
       level: allow.includes("old-etcd") ? "info" : "warning",
       what: `this is etcd ${version}`,
       why:
-        "a leader that was paused for long may end leases after it was replaced: the key is then free while " +
-        "its holder still works, and only the fence protects the resource",
+        "a leader that was paused for long may end leases after it was replaced: the key is then free " +
+        "while its holder still works, and only the fence protects the resource",
       fix:
         "update to 3.4.31, 3.5.13 or later, let the resource check the fence, " +
         'or accept it with allow: ["old-etcd"]',

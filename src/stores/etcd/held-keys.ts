@@ -137,7 +137,9 @@ export class HeldKeys {
     return read?.() ?? [];
   }
 
-  /** Reads the queue keys of each request. The returned functions parse them; one of a damaged record throws. */
+  /**
+   * Reads the queue keys of each request. The returned functions parse them; one of a damaged record throws.
+   */
   async #read(requests: readonly Request[], io: CallSignal): Promise<(() => Rows)[]> {
     const { client, keys } = this.#context;
     const success = requests.flatMap((request) => keys.ofRequest(request).map((key) => ({ range: { key } })));
@@ -180,7 +182,9 @@ export class HeldKeys {
     throw new Error("others keep writing its record");
   }
 
-  /** Deletes the keys of a request, and what a late message of it could create. True if it held all of them. */
+  /**
+   * Deletes the keys of a request, and what a late message of it could create. True if it held all of them.
+   */
   async remove(open: OpenRequest, held: Held | null, io: CallSignal): Promise<boolean> {
     const { keys, system, requests, leases, storeId } = this.#context;
     const { request } = open;
@@ -197,13 +201,15 @@ export class HeldKeys {
       this.#deleteWithTombstones(request.id, isOurs, deleted, unanswered, io);
     let hasRepeated = false;
     const wasOurs = await remove().catch((error: unknown) => {
-      // The answer was lost with a leader or a member, and the caller still waits. Deleting twice is harmless.
+      // The answer was lost with a leader or a member, and the caller still waits. Deleting twice is
+      // harmless.
       if (!(error instanceof UnansweredCall || isDisconnected(error)) || io.signal.aborted) throw error;
       hasRepeated = true;
       return remove();
     });
     requests.forget(open);
-    // The first of two may have deleted them. While the lease lives, only an operator could, who leaves a note.
+    // The first of two may have deleted them. While the lease lives, only an operator could, who leaves a
+    // note.
     const hasLease = open.lease !== null && leases.leftMs(open.lease, system.now()) > 0;
     return held !== null && (wasOurs || (hasRepeated && hasLease && !open.hasNote));
   }
@@ -228,7 +234,8 @@ export class HeldKeys {
       return succeeded;
     } catch (error) {
       if (tombstones.length === 0) throw error;
-      // etcd is full. The keys are deleted all the same, but the request has not ended without its tombstones.
+      // etcd is full. The keys are deleted all the same, but the request has not ended without its
+      // tombstones.
       if (isFull(error)) await client.txn({ compare: isOurs, success: deletes, failure: deletes }, io);
       if (!isLeaseGone(error)) throw error;
     }

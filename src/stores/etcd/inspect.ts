@@ -84,7 +84,9 @@ export class Inspector {
     return kvs.map((kv) => readRow(kv, this.#context.keys));
   }
 
-  /** Holders and waiters in order. A request for several keys holds if nothing is ahead of it in any of them. */
+  /**
+   * Holders and waiters in order. A request for several keys holds if nothing is ahead of it in any of them.
+   */
   async #sort(key: string, rows: readonly Row[], io: CallSignal): Promise<Queue> {
     const { client, keys } = this.#context;
     const members = rows.filter((row) => !row.isKept).sort((a, b) => a.revision - b.revision);

@@ -10,7 +10,9 @@ import { isLeaseGone } from "./errors.ts";
 
 /** Ids of our own choice fit a double: 52 random bits. */
 const ID_DIGITS = 13;
-/** A lease with so many tombstones gets no new keys, so that it expires one day and the tombstones with it. */
+/**
+ * A lease with so many tombstones gets no new keys, so that it expires one day and the tombstones with it.
+ */
 const MOST_TOMBSTONES = 100;
 
 export interface EtcdLease {
@@ -35,7 +37,9 @@ export class Leases {
   readonly #bySeconds = new Map<number, EtcdLease>();
   readonly #granting = new Map<number, Promise<EtcdLease>>();
   readonly #all = new Set<EtcdLease>();
-  /** No longer in `#all`, because their time was over. A keep-alive may show that the server still has one. */
+  /**
+   * No longer in `#all`, because their time was over. A keep-alive may show that the server still has one.
+   */
   readonly #expired = new WeakSet<EtcdLease>();
 
   constructor(client: EtcdClient, system: System) {

@@ -1,6 +1,6 @@
-// How waiters are woken. A waiter watches the one key ahead of it, so one release wakes one waiter (P14). With
-// `order=exclusive` it watches the whole lock, and wakes after a random delay. Each open store also watches
-// its inbox, where revocations are announced; a missed one is noticed by the next renewal.
+// How waiters are woken. A waiter watches the one key ahead of it, so one release wakes one waiter (P14).
+// With `order=exclusive` it watches the whole lock, and wakes after a random delay. Each open store also
+// watches its inbox, where revocations are announced; a missed one is noticed by the next renewal.
 //
 // All watches of one open store share one stream. A watch that ends, for whatever reason (the stream ended,
 // the member was dropped, its revision was compacted), reports that once. The next attempt sets a new one.

@@ -1,4 +1,5 @@
-// What `etcd()` takes, how its failures are named, and which servers are found to be old, before any server is asked.
+// What `etcd()` takes, how its failures are named, and which servers are found to be old, before any server
+// is asked.
 
 import { describe, expect, it } from "vitest";
 import { findings, hasLeaseBugs, rejectOldVersion } from "./health.ts";

@@ -17,7 +17,10 @@ export interface EtcdOptions {
   readonly url?: string;
   /** Instead of a URL: `host:port` of the members. */
   readonly endpoints?: readonly string[];
-  /** `"fifo"`: first come, first served. `"exclusive"`: whoever is first when the key is free. Default `"fifo"`. */
+  /**
+   * `"fifo"`: first come, first served. `"exclusive"`: whoever is first when the key is free. Default
+   * `"fifo"`.
+   */
   readonly order?: "fifo" | "exclusive";
   readonly user?: string;
   readonly password?: string;

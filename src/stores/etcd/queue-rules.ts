@@ -63,7 +63,9 @@ export function isFree(keys: Keys, { keys: wanted, mode }: Request): LooseCompar
   });
 }
 
-/** Reads why a queue key was not created: whether it exists already, and the head of the queue. Two per key. */
+/**
+ * Reads why a queue key was not created: whether it exists already, and the head of the queue. Two per key.
+ */
 export function readBlockers(keys: Keys, request: Request): LooseOp[] {
   const own = keys.ofRequest(request);
   return request.keys.flatMap((key, at) => [{ range: { key: own[at] } }, readHead(keys, key)]);

@@ -134,7 +134,9 @@ export class OpenRequests {
     return open;
   }
 
-  /** From now on an attempt with this id changes nothing. The request stays known until etcd has been told. */
+  /**
+   * From now on an attempt with this id changes nothing. The request stays known until etcd has been told.
+   */
   end(request: Request): OpenRequest {
     this.#ended.add(request.id, this.#system.monoMs());
     const open = this.#byId.get(request.id) ?? new OpenRequest(request);

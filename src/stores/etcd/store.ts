@@ -181,7 +181,9 @@ export class EtcdOpenStore implements OpenStore<Held> {
     );
   }
 
-  /** Ends the leases, and with them every queue key of this process. Kept records have leases of their own. */
+  /**
+   * Ends the leases, and with them every queue key of this process. Kept records have leases of their own.
+   */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

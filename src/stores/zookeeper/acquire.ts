@@ -1,15 +1,15 @@
 // One attempt: create a queue node, or find the one that exists, and see whether it holds.
 //
-// 1. An id that has ended changes nothing. If it held under a session that is gone, its grant is lost for good.
+// 1. An id that has ended changes nothing. A grant of a session that is gone is lost for good.
 // 2. No node yet: create one, in one step for all keys (P9), and read the queue after it on the same
 //    connection. The leader created the node, which proves that the session was alive then. The window of the
 //    grant relies on that.
-// 3. If the creation was never answered, search for the node, by id and session, before creating another (P8).
+// 3. If the creation was never answered, search for the node, by id and session, before creating one (P8).
 // 4. A node exists and nothing ahead is known to have changed: ask the leader (sync), which also proves that
 //    the session is alive, and see whether the watched nodes still exist.
 // 5. A node exists and a watched node was deleted: ask the leader, and read the queue.
-// 6. Not holding: watch what is ahead. If that is gone by then, go on at 5. Nodes that stay ahead for long are
-//    checked with the leader now and then, because a stale server may show nodes that the leader lacks.
+// 6. Not holding: watch what is ahead. If that is gone by then, go on at 5. Nodes that stay ahead for long
+//    are checked with the leader now and then, because a stale server may show nodes that the leader lacks.
 
 import type { AttemptAnswer, Io, Request } from "../../core/store.ts";
 import { handled, type StoreContext, unlessMissing } from "./context.ts";
@@ -100,7 +100,9 @@ export class Acquire {
     return names === null ? this.#end(request, open) : this.#decide(connection, open, request, names);
   }
 
-  /** Answers "busy" only for what it read behind a barrier: it must not miss a release that was acknowledged. */
+  /**
+   * Answers "busy" only for what it read behind a barrier: it must not miss a release that was acknowledged.
+   */
   async #peek(connection: Connection, request: Request, barrier?: Barrier): Promise<Answer | null> {
     const agreed = barrier?.isAgreed ?? this.#context.sync(connection);
     const names = await this.#context.listNames(connection, request.keys);

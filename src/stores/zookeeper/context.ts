@@ -83,16 +83,17 @@ export class StoreContext {
   }
 
   /**
-   * Proves that the session was alive at the leader. Reads after it on this connection are not older than now,
-   * with one exception: the leader answers syncs of its own clients without waiting for requests of others.
+   * Proves that the session was alive at the leader. Reads after it on this connection are not older than
+   * now, with one exception: the leader answers syncs of its own clients without waiting for requests of
+   * others.
    */
   sync(connection: Connection): Promise<true> {
     return handled(connection.send(sync(this.paths.root)).then(() => true as const));
   }
 
   /**
-   * A write that changes nothing. Reads after it are never older than now, at the leader neither. False if the
-   * leader lacks one of these nodes: a server that still shows all of them afterwards is stale.
+   * A write that changes nothing. Reads after it are never older than now, at the leader neither. False if
+   * the leader lacks one of these nodes: a server that still shows all of them afterwards is stale.
    */
   barrier(connection: Connection, paths: readonly string[]): Promise<boolean> {
     const groups = splitByBytes(paths, BARRIER_BYTES);

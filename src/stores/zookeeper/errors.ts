@@ -1,4 +1,5 @@
-// Errors of ZooKeeper as errors of holdfast: what happened and what to do (P17), with the original as the cause.
+// Errors of ZooKeeper as errors of holdfast: what happened and what to do (P17), with the original as the
+// cause.
 
 import {
   InvalidArgumentError,
@@ -20,8 +21,8 @@ const KNOWN: readonly Known[] = [
   {
     code: Code.noAuth,
     say:
-      "these credentials may not access the nodes of the lock: all processes need the same user and password, " +
-      "and the right to create below the chroot",
+      "these credentials may not access the nodes of the lock: all processes need the same user and " +
+      "password, and the right to create below the chroot",
     retryable: false,
   },
   { code: Code.authFailed, say: "the server rejects the user name or the password", retryable: false },

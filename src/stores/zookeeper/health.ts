@@ -107,9 +107,10 @@ function oldServers(servers: readonly Address[], said: readonly string[]): Findi
       level: "warning",
       what: `these servers are older than ${FIXED.join(".")}: ${old.join(", ")}`,
       why:
-        "one that loses its leader, or is killed while it catches up, may go on with nodes that the others have " +
-        "deleted, or without some that they have (ZOOKEEPER-4712, 4785, 4925): a process that is connected to it " +
-        "then waits for a key that is free, or gets one that is held, and only the fence protects the resource",
+        "one that loses its leader, or is killed while it catches up, may go on with nodes that the others " +
+        "have deleted, or without some that they have (ZOOKEEPER-4712, 4785, 4925): a process that is " +
+        "connected to it then waits for a key that is free, or gets one that is held, " +
+        "and only the fence protects the resource",
       fix:
         `update to ${FIXED.join(".")} or later, and let the resource check the fence; ` +
         "delete the data of a server in doubt and start it again",

@@ -86,7 +86,9 @@ export class HeldNodes {
     );
   }
 
-  /** Deletes all nodes of a request, whether it held, waited, or that is unknown. True if all of them existed. */
+  /**
+   * Deletes all nodes of a request, whether it held, waited, or that is unknown. True if all of them existed.
+   */
   async remove(request: Request, io: { readonly signal: AbortSignal }): Promise<boolean> {
     const open = this.#context.requests.get(request.id);
     if (open === undefined) return false;

@@ -1,5 +1,5 @@
-// How waiters are woken, and how holders learn of revocations and lost sessions. A waiter is woken when a node
-// that it watches is deleted. Each session has one node that changes when an operator revokes one of its
+// How waiters are woken, and how holders learn of revocations and lost sessions. A waiter is woken when a
+// node that it watches is deleted. Each session has one node that changes when an operator revokes one of its
 // locks: one watch per session, instead of one per lock that every acquire would have to pay for. A missed
 // notification is noticed by the next attempt or renewal.
 

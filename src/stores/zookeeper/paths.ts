@@ -1,7 +1,7 @@
 // Paths of nodes, and what the name of a node says. The names of a key's nodes are enough to know who holds
 // and who waits; nobody has to read the nodes.
 //
-// ROOT/k<key>/                         container of a key: the server deletes it once it was empty for a while
+// ROOT/k<key>/                         container of a key: the server deletes it when it is empty
 // ROOT/h<digest>/                      container of a key with a long name; its data is the key
 //   x1.1.1.<session>.<id>.<number>     ephemeral queue node: mode and permits, limit, number of keys, owner
 //   kx1.1.1.<session>.<id>             persistent: the key stays taken although its holder may be gone

@@ -8,7 +8,7 @@ import { aheadOf, entriesToWatch, fits, holdersOf, inOrder, readQueue } from "./
 import { isDigest, keptName, keyOf, nodeName, Paths, queueNodeName, readName } from "./paths.ts";
 import { fenceOf } from "./record.ts";
 
-const WISH: Request = {
+const REQUEST: Request = {
   keys: ["k"],
   id: "00",
   seq: 1,
@@ -32,7 +32,7 @@ interface Someone {
 
 function nameOf(who: Someone, at: number): string {
   const id = (at + 1).toString(16).padStart(32, "0");
-  return queueNodeName({ ...WISH, ...who, id }, "ab") + String(at).padStart(10, "0");
+  return queueNodeName({ ...REQUEST, ...who, id }, "ab") + String(at).padStart(10, "0");
 }
 
 const lock = fc.record<Someone>({
@@ -52,7 +52,7 @@ const pool = fc.integer({ min: 2, max: 5 }).chain((limit) =>
 );
 const crowd = fc.oneof(fc.array(lock, { minLength: 1, maxLength: 8 }), pool);
 
-describe("the line", () => {
+describe("the queue", () => {
   it("never lets two hold that do not go together, and the first always holds (P1)", () => {
     fc.assert(
       fc.property(crowd, (people) => {
@@ -67,7 +67,13 @@ describe("the line", () => {
   });
 
   it("grants exactly what fits beside all that is ahead, which is a prefix: nobody overtakes (P12)", () => {
-    const mixed = fc.array(fc.oneof(lock, pool.map(([first]) => first as Someone)), { maxLength: 8 });
+    const mixed = fc.array(
+      fc.oneof(
+        lock,
+        pool.map(([first]) => first as Someone),
+      ),
+      { maxLength: 8 },
+    );
     fc.assert(
       fc.property(fc.oneof(crowd, mixed), (people) => {
         const queue = readQueue(people.map(nameOf), "k");
@@ -118,17 +124,17 @@ describe("the line", () => {
       -(2 ** 31) + 1,
     ]);
     const names = [
-      `${queueNodeName({ ...WISH, id: "bb" }, "1")}-2147483648`,
-      `${queueNodeName(WISH, "1")}2147483647`,
+      `${queueNodeName({ ...REQUEST, id: "bb" }, "1")}-2147483648`,
+      `${queueNodeName(REQUEST, "1")}2147483647`,
     ];
     expect(readQueue(names, "k").map(({ id }) => id)).toEqual(["00", "bb"]);
   });
 
   it("counts a kept node once: if its holder is gone it is ahead of everything", () => {
-    const kept = keptName({ ...WISH, id: "cc" }, "1");
-    const place = `${queueNodeName({ ...WISH, id: "cc" }, "1")}0000000007`;
-    const other = `${queueNodeName(WISH, "2")}0000000003`;
-    expect(readQueue([other, place, kept], "k").map(({ id }) => id)).toEqual(["00", "cc"]);
+    const kept = keptName({ ...REQUEST, id: "cc" }, "1");
+    const node = `${queueNodeName({ ...REQUEST, id: "cc" }, "1")}0000000007`;
+    const other = `${queueNodeName(REQUEST, "2")}0000000003`;
+    expect(readQueue([other, node, kept], "k").map(({ id }) => id)).toEqual(["00", "cc"]);
     const orphaned = readQueue([other, kept], "k");
     expect(orphaned.map(({ id, isKept }) => [id, isKept])).toEqual([
       ["cc", true],
@@ -142,7 +148,7 @@ describe("names", () => {
     const shape = fc.record({ permits: fc.nat(9), limit: fc.nat(9), mode: lock.map(({ mode }) => mode) });
     fc.assert(
       fc.property(shape, fc.boolean(), (who, isKept) => {
-        const request = { ...WISH, ...who, id: "0123456789abcdef0123456789abcdef", keys: ["a", "b"] };
+        const request = { ...REQUEST, ...who, id: "0123456789abcdef0123456789abcdef", keys: ["a", "b"] };
         const name = isKept ? keptName(request, "1f") : `${queueNodeName(request, "1f")}0000000042`;
         const entry = readName(name, "a");
         expect(entry).toEqual({

@@ -4,9 +4,9 @@
 // 1. A kept node whose holder is gone is ahead of everything.
 // 2. A node holds if it fits beside *all* that are ahead, whether those hold or wait: no reader overtakes a
 //    waiting writer, no small request a large one.
-// 3. A lock (limit 1) and a semaphore exclude each other. For a semaphore the limit that the node itself names
-//    counts. Where limits differ, a node also waits until all ahead of it fit: nobody gets permits that a
-//    request ahead waits for.
+// 3. A lock (limit 1) and a semaphore exclude each other. For a semaphore the limit that the node itself
+//    names counts. Where limits differ, a node also waits until all ahead of it fit: nobody gets permits that
+//    a request ahead waits for.
 // 4. A node that does not hold watches the nearest nodes ahead that are enough: while they exist it cannot
 //    hold, whatever happens to the others.
 
@@ -65,8 +65,8 @@ export function entriesToWatch(ahead: Queue, own: Entry): Entry[] {
 }
 
 /**
- * Entries that hold as far as this queue shows, at most so many. A request for several keys may still wait for
- * another key. Holders are a prefix of the queue: what does not fit blocks everything behind it.
+ * Entries that hold as far as this queue shows, at most so many. A request for several keys may still wait
+ * for another key. Holders are a prefix of the queue: what does not fit blocks everything behind it.
  */
 export function holdersOf(queue: Queue, most: number = queue.length): Entry[] {
   const holders: Entry[] = [];

@@ -28,7 +28,7 @@ const LARGEST_ZXID = 2n ** 63n / FENCES_PER_ZXID;
 export function fenceOf(zxid: bigint): bigint {
   if (zxid > 0n && zxid < LARGEST_ZXID) return zxid * FENCES_PER_ZXID;
   throw new UnsupportedError(
-    `the ensemble has had ${zxid >> 32n} leaders, more than a fence of 64 bits can hold: start a new ensemble`,
+    `the ensemble has had ${zxid >> 32n} leaders, more than fit a fence of 64 bits: start a new ensemble`,
   );
 }
 

@@ -1,5 +1,6 @@
-// The store contract on a ZooKeeper ensemble. Requests are ephemeral nodes in the order of their creation, and
-// the first of them hold. The session keeps them. A window counts from requests that the leader has confirmed.
+// The store contract on a ZooKeeper ensemble. Requests are ephemeral nodes in the order of their creation,
+// and the first of them hold. The session keeps them. A window counts from requests that the leader has
+// confirmed.
 
 import type {
   AttemptAnswer,

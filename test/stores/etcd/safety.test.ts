@@ -1,4 +1,5 @@
-// An etcd that is full, that asks for passwords, that speaks TLS, whose history is compacted away, and that holds what is not ours.
+// An etcd that is full, that asks for passwords, that speaks TLS, whose history is compacted away, and that
+// holds what is not ours.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { type EtcdOptions, startEtcd } from "../../../scripts/servers/etcd.ts";

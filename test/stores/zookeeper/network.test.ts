@@ -1,5 +1,5 @@
-// What a network and a server that hangs do to a session: disconnected is not expired, a reply that is lost is made good, and
-// nothing is sent late.
+// What a network and a server that hangs do to a session: disconnected is not expired, a reply that is lost
+// is made good, and nothing is sent late.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LossReason, OpenStore } from "../../../src/core/store.ts";

@@ -1,6 +1,6 @@
-// Checks members whose calls take long. A call may hang although its member answers, because whatever a member
-// forwards to a leader that is gone is lost silently. So the watchdog asks the member for the term of its
-// leader:
+// Checks members whose calls take long. A call may hang although its member answers, because whatever a
+// member forwards to a leader that is gone is lost silently. So the watchdog asks the member for the term of
+// its leader:
 // - No answer, or no leader: the store uses another member.
 // - Another term than before: older calls are lost.
 // Either way their callers are told at once instead of at their timeout.

@@ -1,5 +1,5 @@
-// One connection to one member of the cluster, for calls, the keep-alive stream and the watch stream. A member
-// that was dropped takes no more calls; calls that are under way may still end by themselves.
+// One connection to one member of the cluster, for calls, the keep-alive stream and the watch stream. A
+// member that was dropped takes no more calls; calls that are under way may still end by themselves.
 
 import type { Socket } from "node:net";
 import type {
@@ -244,9 +244,9 @@ interface Connector {
 }
 
 /**
- * The same credentials, for connections that do not keep the process alive. gRPC keeps it alive while a stream
- * is open, and a holder always has streams. Core keeps it alive during calls, so a process that has nothing
- * left to do can end and release what it holds.
+ * The same credentials, for connections that do not keep the process alive. gRPC keeps it alive while a
+ * stream is open, and a holder always has streams. Core keeps it alive during calls, so a process that has
+ * nothing left to do can end and release what it holds.
  */
 export function unreferenced(credentials: ChannelCredentials): ChannelCredentials {
   const original = credentials as Connecting;

@@ -1,4 +1,5 @@
-// The protocol buffer encoding: known bytes, round trips of every kind of field, and bytes that are nothing at all.
+// The protocol buffer encoding: known bytes, round trips of every kind of field, and bytes that are nothing
+// at all.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -58,6 +59,10 @@ describe("a message", () => {
     expect(hex(sample.encode({ count: 150 }))).toBe("109601");
     expect(hex(sample.encode({ name: "testing" }))).toBe("0a0774657374696e67");
     expect(hex(sample.encode({ inner: { count: 150 } }))).toBe("2a03109601");
+    for (const length of [125, 126, 16_000, 16_380, 16_381, 2_097_150, 2_100_000]) {
+      const value = { inner: { name: "x".repeat(length) } };
+      expect(sample.decode(sample.encode(value))).toMatchObject(value);
+    }
     expect(hex(sample.encode({ small: [1, 300] }))).toBe("8004018004ac02");
     expect(hex(sample.encode({ name: "", count: 0, yes: false, large: 0n, inner: null, many: [] }))).toBe("");
   });

@@ -21,6 +21,8 @@ export type Loose<T> = T extends readonly (infer Item)[]
 export interface Codec<T> {
   encode(message: Loose<T>): Buffer;
   decode(bytes: Buffer): T;
+  /** Encodes the message into a larger one, without its length. */
+  write(out: Writer, message: Loose<T>): void;
 }
 
 export interface Field<T> {
@@ -75,11 +77,24 @@ export class Writer {
     this.#length += length;
   }
 
-  bytes(value: Buffer): void {
-    this.varint(value.length);
-    this.#room(value.length);
-    value.copy(this.#bytes, this.#length);
-    this.#length += value.length;
+  /** A nested message. Its length goes in front of it once it is known; most lengths take one byte. */
+  nested<T>(codec: Codec<T>, value: Loose<T>): void {
+    this.#room(LONGEST_VARINT);
+    const start = this.#length;
+    this.#length += 1;
+    codec.write(this, value);
+    const size = this.#length - start - 1;
+    if (size < LOW_BITS) {
+      this.#bytes[start] = size;
+      return;
+    }
+    let lengthBytes = 2;
+    for (let rest = size; rest >= LOW_BITS * LOW_BITS; rest /= LOW_BITS) lengthBytes += 1;
+    this.#room(LONGEST_VARINT);
+    this.#bytes.copyWithin(start + lengthBytes, start + 1, this.#length);
+    this.#length = start;
+    this.varint(size);
+    this.#length += size;
   }
 
   done(): Buffer {
@@ -212,7 +227,7 @@ export function one<T>(number: number, of: () => Codec<T>): Field<T | null> {
     write(out, value) {
       if (value === null) return;
       out.tag(number, BYTES);
-      out.bytes(of().encode(value as Loose<T>));
+      out.nested(of(), value as Loose<T>);
     },
     read(input, found) {
       expectType(found, BYTES);
@@ -228,7 +243,7 @@ export function list<T>(number: number, of: () => Codec<T>): Field<readonly T[]>
     write(out, values) {
       for (const value of values) {
         out.tag(number, BYTES);
-        out.bytes(of().encode(value as Loose<T>));
+        out.nested(of(), value as Loose<T>);
       }
     },
     read(input, found, before) {
@@ -265,13 +280,17 @@ export function numbers(number: number): Field<readonly number[]> {
 export function message<T extends object>(fields: { readonly [K in keyof T]-?: Field<T[K]> }): Codec<T> {
   const table = Object.entries(fields) as [string, Field<unknown>][];
   const byNumber = new Map(table.map(([name, field]) => [field.number, { name, field }]));
+  const write = (out: Writer, value: object): void => {
+    for (const [name, field] of table) {
+      const part = (value as Record<string, unknown>)[name];
+      if (part !== undefined) field.write(out, part);
+    }
+  };
   return {
+    write,
     encode(value) {
       const out = new Writer();
-      for (const [name, field] of table) {
-        const part = (value as Record<string, unknown>)[name];
-        if (part !== undefined) field.write(out, part);
-      }
+      write(out, value);
       return out.done();
     },
     decode(bytes) {

@@ -1,6 +1,6 @@
 // One connection to one server, from the handshake to its end. Requests are answered in order. When the
-// connection ends, all unanswered requests are rejected, with an unknown outcome. It is never used again, so no
-// request can leave late: the session opens another one.
+// connection ends, all unanswered requests are rejected, with an unknown outcome. It is never used again, so
+// no request can leave late: the session opens another one.
 //
 // Liveness: after some time without a request, a ping is sent. If an answer is due and not one byte has come
 // for the read timeout, the connection ends. The last part of that time starts in a timer, so that a process
@@ -100,7 +100,10 @@ export class Connection {
     this.#end = end;
   }
 
-  /** Rejects if the server cannot be reached, is silent, or speaks another protocol. The session may be expired. */
+  /**
+   * Rejects if the server cannot be reached, is silent, or speaks another protocol. The session may be
+   * expired.
+   */
   static open(spec: ConnectionSpec): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const { address, tls, system } = spec;
@@ -120,7 +123,8 @@ export class Connection {
       );
       spec.onStart?.(() => fail(new ConnectionLost("cancelled")));
       socket.setNoDelay(true);
-      // Core keeps the process alive during calls. A process that only holds locks may end, and releases them.
+      // Core keeps the process alive during calls. A process that only holds locks may end, and releases
+      // them.
       socket.unref();
       socket.once(tls === null ? "connect" : "secureConnect", () =>
         socket.write(writeConnectRequest(spec.request)),
@@ -154,7 +158,9 @@ export class Connection {
     return this.reply.id;
   }
 
-  /** Rejects with a ServerError if the server rejects it, and with a ConnectionLost if the outcome is unknown. */
+  /**
+   * Rejects with a ServerError if the server rejects it, and with a ConnectionLost if the outcome is unknown.
+   */
   send<T>(op: Op<T>, special?: SpecialXid): Promise<T> {
     if (this.#endReason !== null) return Promise.reject(new ConnectionLost(this.#endReason.message));
     this.#xid = this.#xid === 0x7fffffff ? 1 : this.#xid + 1;

@@ -1,5 +1,5 @@
-// The requests that the store needs, one function each: type, encoding, and how the answer is decoded. Numbers
-// and layouts are those of ZooKeeper 3.5 and later.
+// The requests that the store needs, one function each: type, encoding, and how the answer is decoded.
+// Numbers and layouts are those of ZooKeeper 3.5 and later.
 
 import { type JuteReader, type JuteWriter, ProtocolError } from "./jute.ts";
 

@@ -29,7 +29,8 @@ export interface SessionListener {
 
 /**
  * How long connecting to a server may take in the first round, as a share of the session timeout, and its
- * bounds. A frozen server still accepts connections, so the first round is short. Each further one doubles it.
+ * bounds. A frozen server still accepts connections, so the first round is short. Each further one doubles
+ * it.
  */
 const CONNECT_SHARE = 1 / 20;
 const [SHORTEST_CONNECT_MS, LONGEST_CONNECT_MS] = [200, 2_000];
@@ -74,7 +75,9 @@ export class Session {
     return this.#connection?.isOpen === true ? this.#connection : null;
   }
 
-  /** Waits for a connection until `signal` aborts. Rejects if no server answered the first round of opening. */
+  /**
+   * Waits for a connection until `signal` aborts. Rejects if no server answered the first round of opening.
+   */
   ready(signal: AbortSignal): Promise<Connection> {
     const current = this.connection;
     if (current !== null) return Promise.resolve(current);

@@ -1,5 +1,6 @@
-// The encoding of ZooKeeper's protocol: values are read back as they were written, chunks may be cut anywhere,
-// and malformed bytes are a ProtocolError: no wrong value, no other exception, no loop and no wasted memory.
+// The encoding of ZooKeeper's protocol: values are read back as they were written, chunks may be cut
+// anywhere, and malformed bytes are a ProtocolError: no wrong value, no other exception, no loop and no
+// wasted memory.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
