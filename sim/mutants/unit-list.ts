@@ -120,11 +120,11 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "etcd keeps a member that does not answer",
-    file: "stores/etcd/lookout.ts",
+    file: "stores/etcd/cluster/member-watchdog.ts",
     edits: [
       {
-        find: "      this.#deps.drop(member);\n",
-        put: `      if (pulse === "no leader") this.#deps.drop(member);\n`,
+        find: "      this.#cluster.drop(member);\n",
+        put: `      if (result === "no leader") this.#cluster.drop(member);\n`,
       },
     ],
     tests: ["test/stores/etcd/half-open.test.ts"],
@@ -184,7 +184,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged record in etcd fails the renewal of all leases",
-    file: "stores/etcd/holding.ts",
+    file: "stores/etcd/held-keys.ts",
     edits: [
       {
         find: `(error: unknown) => void results.set(one.held.id, etcdError(error, "renew the lease")),`,
@@ -196,7 +196,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged node in ZooKeeper fails the renewal of all leases",
-    file: "stores/zookeeper/holdings.ts",
+    file: "stores/zookeeper/held-nodes.ts",
     edits: [
       { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
     ],
