@@ -34,6 +34,23 @@ const KNOWN: readonly Known[] = [
   { code: /^3D000$/, say: "there is no such database", retryable: false },
 ];
 
+/** Raised by functions.sql and upgrade.sql. */
+const DAMAGED = "HF001";
+const OLD_LOCKS = "HF022";
+
+const MISSING_SCHEMA =
+  "A user who may create tables and functions (CREATE on the schema) has to run what `holdfast schema postgres` prints, " +
+  "and to grant the user of the locks USAGE on the schema and SELECT, INSERT, UPDATE, DELETE on the tables";
+const UPGRADE =
+  "Locks of versions 0.1 and 0.2 are in other tables, which the new ones do not exclude: stop the processes of the old " +
+  "version, and wait until their leases end";
+
+/** The row that a function refused: its name in hex. null: another error. */
+export function damagedName(error: unknown): string | null {
+  if (!isServerError(error) || error.code !== DAMAGED) return null;
+  return String((error as { detail?: unknown }).detail);
+}
+
 /** Errors that the server itself has sent have a severity. */
 export function isServerError(error: unknown): error is Error & { readonly code: string } {
   return error instanceof Error && typeof (error as { severity?: unknown }).severity === "string";
@@ -54,7 +71,6 @@ export function postgresError(
   error: unknown,
   doing: string,
   key: string | undefined,
-  ddl: string,
 ): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
@@ -65,11 +81,17 @@ export function postgresError(
       { key, cause: error, retryable: false },
     );
   }
-  if (code === "42P01" || code === "42501") {
+  if (code === "42P01" || code === "42883" || code === "42501") {
     return new StoreUnavailableError(
-      `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant USAGE on their schema and SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
+      `PostgreSQL could not ${doing}: ${detail}. ${MISSING_SCHEMA}`,
       { key, cause: error, retryable: false },
     );
+  }
+  if (code === OLD_LOCKS) {
+    return new StoreUnavailableError(`PostgreSQL could not ${doing}: ${detail}. ${UPGRADE}`, {
+      key,
+      cause: error,
+    });
   }
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN.find((one) => one.code.test(code)) : { say: tls, retryable: false };
@@ -86,7 +108,7 @@ export function postgresError(
  * Whether no later attempt to connect can succeed: wrong password, no such database, untrusted certificate.
  */
 export function isPermanent(error: unknown): boolean {
-  return !postgresError(error, "be reached", undefined, "").retryable;
+  return !postgresError(error, "be reached", undefined).retryable;
 }
 
 /** The server has rolled the statement back: a deadlock's victim, a lost race under a strict isolation level, a lock not had in time. */

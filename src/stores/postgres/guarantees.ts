@@ -2,9 +2,10 @@
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** A chosen waiter may take so long to answer; it beats four times in that time. */
-const CLAIM_MS = 1_000;
-const HEARTBEAT_MS: number = CLAIM_MS / 4;
+/** How long the key is reserved for a waiter that was called. */
+export const CLAIM_MS = 1_000;
+/** How often the first waiter attempts again. */
+export const POLL_MS = 1_000;
 
 export const postgresGuarantees: Guarantees = {
   // Fences are rows of a database that keeps what it has committed, with a floor below which none is made anew.
@@ -13,7 +14,7 @@ export const postgresGuarantees: Guarantees = {
   freeAfterCrashMs: "lease",
   order: "fifo",
   wakes: "push",
-  pollMs: HEARTBEAT_MS,
+  pollMs: POLL_MS,
   claimMs: CLAIM_MS,
   clock: "store",
   scope: "network",

@@ -5,8 +5,8 @@
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";
 import { isServerError } from "./errors.ts";
-import type { PgClient, Row } from "./port.ts";
-import { StatementQueue } from "./statement-queue.ts";
+import type { PgClient, Row } from "./client/connections.ts";
+import { StatementQueue } from "./client/statement-queue.ts";
 
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 type Wish = Parameters<TransactionDesk["attempt"]>[0];

@@ -106,7 +106,7 @@ async function countRows(url: string, namespace: string): Promise<number> {
   const pool = openPool(url);
   try {
     const text =
-      "SELECT (SELECT count(*) FROM holdfast_locks WHERE namespace = $1) + (SELECT count(*) FROM holdfast_beats) AS count";
+      "SELECT (SELECT count(*) FROM holdfast_lock WHERE namespace = $1) + (SELECT count(*) FROM holdfast_waiter) + (SELECT count(*) FROM holdfast_holder) + (SELECT count(*) FROM holdfast_ended) AS count";
     const { rows } = await pool.query<{ count: string }>(text, [namespace]);
     return Number(rows[0]?.count);
   } finally {

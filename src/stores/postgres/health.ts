@@ -2,11 +2,10 @@
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
-import type { Patience } from "../shared/table.ts";
-import type { PgPort } from "./port.ts";
-import type { Sql } from "./sql.ts";
+import type { CallContext } from "../shared/retry-while-unsent.ts";
+import type { Connections } from "./client/connections.ts";
 
-export interface Settings {
+export interface ServerSettings {
   readonly version: number;
   readonly encoding: string;
   readonly standby: boolean;
@@ -24,8 +23,13 @@ export interface Settings {
 
 const OLDEST = 140_000;
 
-export async function readSettings(port: PgPort, sql: Sql, patience: Patience): Promise<Settings> {
-  const [row = {}] = await port.query(sql.settings, [], patience);
+/** `text`: the statement of the mode. */
+export async function readSettings(
+  connections: Connections,
+  text: string,
+  call: CallContext,
+): Promise<ServerSettings> {
+  const [row = {}] = await connections.query(text, [], call);
   return {
     version: Number(row["version"]),
     encoding: row["encoding"] ?? "",
@@ -42,7 +46,7 @@ export async function readSettings(port: PgPort, sql: Sql, patience: Patience): 
 }
 
 /** Refuses what cannot keep a lock. */
-export function refuseUnsafe(settings: Settings): void {
+export function refuseUnsafe(settings: ServerSettings): void {
   if (settings.version < OLDEST) {
     throw new UnsupportedError(
       `this is PostgreSQL ${settings.version / 10_000}: holdfast needs ${OLDEST / 10_000} or later`,
@@ -61,8 +65,12 @@ export function refuseUnsafe(settings: Settings): void {
   }
 }
 
-export async function findings(port: PgPort, sql: Sql, patience: Patience): Promise<Finding[]> {
-  const settings = await readSettings(port, sql, patience);
+export async function findings(
+  connections: Connections,
+  text: string,
+  call: CallContext,
+): Promise<Finding[]> {
+  const settings = await readSettings(connections, text, call);
   const found: Finding[] = [];
   const forget = "after a crash of the machine the server may not know who held what, nor its newest fences";
   if (settings.fsync !== "on" || settings.fullPageWrites !== "on") {
@@ -80,15 +88,15 @@ export async function findings(port: PgPort, sql: Sql, patience: Patience): Prom
     found.push({
       id: "schema",
       level: "danger",
-      what: "the tables are not there",
+      what: "tables or functions of holdfast are missing",
       why: "nothing can be locked",
-      fix: sql.schema,
+      fix: "run what `holdfast schema postgres` prints, or open a store as a user who may create them",
     });
   }
   return [...found, ...asynchronous(settings), ...timeouts(settings)];
 }
 
-function asynchronous({ standbys, standbyNames, synchronousCommit }: Settings): Finding[] {
+function asynchronous({ standbys, standbyNames, synchronousCommit }: ServerSettings): Finding[] {
   if (standbys === 0 || (standbyNames !== "" && synchronousCommit !== "local")) return [];
   const setting = standbyNames === "" ? "synchronous_standby_names is empty" : "synchronous_commit is local";
   return [
@@ -102,7 +110,7 @@ function asynchronous({ standbys, standbyNames, synchronousCommit }: Settings): 
   ];
 }
 
-function timeouts(settings: Settings): Finding[] {
+function timeouts(settings: ServerSettings): Finding[] {
   if (settings.timeouts === "") return [];
   return [
     {

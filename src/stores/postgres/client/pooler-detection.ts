@@ -1,9 +1,9 @@
 // Is there a pooler between us and the server that gives every transaction another session? A session lock would then be taken
 // on one session and let go on another, or never. Asked before anything is set on a connection, because it might be somebody else's.
 
-import { UnsafeStoreError } from "../../core/errors.ts";
-import type { Finding } from "../../core/store.ts";
-import { destroy, type OwnClient, type PgPort } from "./port.ts";
+import { UnsafeStoreError } from "../../../core/errors.ts";
+import type { Finding } from "../../../core/store.ts";
+import { type Connections, destroy, type OwnClient } from "./connections.ts";
 
 export type Path = "direct" | "session" | "transaction";
 
@@ -14,8 +14,8 @@ const TRIES = 3;
  * 2. Else two connections are tried against each other: while one is inside a transaction, a pooler that shares sessions has to give
  *    the other a different one than before, or has given the same one to both.
  */
-export async function pathOf(port: PgPort): Promise<Path> {
-  const [one, two] = [await port.connect(), await port.connect()];
+export async function detectPooler(connections: Connections): Promise<Path> {
+  const [one, two] = [await connections.connect(), await connections.connect()];
   try {
     if (one.processID !== null && one.processID === (await pidOf(one))) return "direct";
     for (let tries = 0; tries < TRIES; tries += 1) {
