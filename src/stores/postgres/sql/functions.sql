@@ -39,8 +39,8 @@ RETURNS jsonb LANGUAGE sql STABLE SET enable_seqscan = off AS $$
       l.waiting_for, l.revoked, l.id IS NOT NULL, p_now))
     ELSE (SELECT coalesce(jsonb_agg({show}(h.label, h.mode, h.permits, h.fence, h.since_at, h.ends_at, h.keep_until, h.waiting_for,
         h.revoked, h.state <> 'k', p_now) ORDER BY h.fence), '[]'::jsonb)
-      FROM (SELECT * FROM {holder} AS i WHERE i.name = l.name AND i.state <> 'r' AND greatest(i.ends_at, i.keep_until) > p_now
-        ORDER BY i.ends_at, i.id LIMIT p_most) AS h) END
+      FROM (SELECT * FROM {holder} AS i WHERE i.name = l.name AND greatest(i.ends_at, i.keep_until) > p_now
+        ORDER BY i.ends_at, i.id LIMIT p_most) AS h WHERE h.state <> 'r') END
 $$;
 
 -- Whether nobody of ours can have written a row.
@@ -62,25 +62,35 @@ BEGIN
 END
 $$;
 
--- The row of a key, locked. Made if it is not there and p_make. A new row begins above the floor of the fences.
+-- Makes the row of a key if it is not there. A new row begins above the floor of the fences.
+CREATE OR REPLACE FUNCTION {make_row}(p_name bytea, p_namespace text, p_key bytea) RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off SET lock_timeout = 1500 AS $$
+DECLARE v_floor bigint;
+BEGIN
+  INSERT INTO {lock} (name, namespace, key, changed_at) VALUES (p_name, p_namespace, p_key, clock_timestamp())
+    ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN RETURN; END IF;
+  -- Read after the row is made: whoever deleted an earlier row has raised the floor before.
+  IF current_setting('transaction_isolation') = 'read committed' THEN
+    SELECT max(value) INTO v_floor FROM {meta} WHERE name IN ('floor:', 'floor:' || p_namespace);
+  ELSE
+    -- A snapshot that is too old for it makes an error of a lock.
+    SELECT max(value) INTO v_floor FROM (SELECT value FROM {meta} WHERE name IN ('floor:', 'floor:' || p_namespace) FOR SHARE) AS f;
+  END IF;
+  UPDATE {lock} AS t SET last_fence = v_floor WHERE t.name = p_name AND t.last_fence < v_floor;
+END
+$$;
+
+-- The row of a key, locked, and made if it is not there and p_make.
 CREATE OR REPLACE FUNCTION {lock_row}(p_name bytea, p_namespace text, p_key bytea, p_make boolean)
 RETURNS {lock} LANGUAGE plpgsql AS $$
-DECLARE l {lock}; v_floor bigint;
+DECLARE l {lock};
 BEGIN
   LOOP
     SELECT t.* INTO l FROM {lock} AS t WHERE t.name = p_name FOR UPDATE;
     IF FOUND THEN PERFORM {refuse_damaged}(l); RETURN l; END IF;
     IF NOT p_make THEN RETURN NULL; END IF;
-    INSERT INTO {lock} (name, namespace, key, changed_at) VALUES (p_name, p_namespace, p_key, clock_timestamp())
-      ON CONFLICT DO NOTHING;
-    -- Read after the row is made: whoever deleted an earlier row has raised the floor before.
-    IF FOUND AND current_setting('transaction_isolation') = 'read committed' THEN
-      SELECT max(value) INTO v_floor FROM {meta} WHERE name IN ('floor:', 'floor:' || p_namespace);
-    ELSIF FOUND THEN
-      -- Of an old snapshot a lock makes an error.
-      SELECT max(value) INTO v_floor FROM (SELECT value FROM {meta} WHERE name IN ('floor:', 'floor:' || p_namespace) FOR SHARE) AS f;
-    END IF;
-    UPDATE {lock} AS t SET last_fence = v_floor WHERE t.name = p_name AND t.last_fence < v_floor;
+    PERFORM {make_row}(p_name, p_namespace, p_key);
   END LOOP;
 END
 $$;
@@ -112,6 +122,7 @@ BEGIN
   IF h.state IN ('h', 'v') AND h.keep_until > p_now THEN
     UPDATE {holder} AS t SET state = 'k', ends_at = t.keep_until, revoked = NULL, waiting_for = NULL
       WHERE t.name = h.name AND t.id = h.id;
+    l.ends_at := least(l.ends_at, h.keep_until);
     RETURN l;
   END IF;
   DELETE FROM {holder} AS t WHERE t.name = h.name AND t.id = h.id;
@@ -227,7 +238,7 @@ $$;
 CREATE OR REPLACE FUNCTION {busy}(p_names bytea[], p_again_ms integer, p_position integer, p_now timestamptz)
 RETURNS text LANGUAGE sql AS $$
   SELECT concat_ws(' ', 'b', p_again_ms, p_position, sum(CASE t.mode WHEN 'x' THEN t.in_use ELSE t.holders END),
-    (SELECT coalesce(jsonb_agg(h.one), '[]') FROM (SELECT one FROM {lock} AS o,
+    (SELECT coalesce(jsonb_agg(h.one ORDER BY h.one ->> 3), '[]') FROM (SELECT one FROM {lock} AS o,
       jsonb_array_elements({show_holders}(o, 3, p_now)) AS one WHERE o.name = ANY (p_names) LIMIT 3) AS h))
   FROM {lock} AS t WHERE t.name = ANY (p_names)
 $$;
@@ -259,9 +270,9 @@ BEGIN
     RETURNING t.fence INTO v_fence;
     IF FOUND THEN RETURN concat_ws(' ', 'g', p_room, v_fence); END IF;
   END IF;
-  -- 2. A waiter that cannot have the keys yet only shows that it lives: it writes its own row and locks no key.
+  -- 2. While one of the keys is held exclusively, a waiter only shows that it lives: it writes its own row and locks no key.
   IF p_is_repeated AND p_queue THEN
-    SELECT count(*), bool_or(t.in_use > 0 AND t.ends_at > v_now AND NOT {fits}(t, p_mode, p_permits, p_limit)),
+    SELECT count(*), bool_or(t.in_use > 0 AND t.mode = 'x' AND t.ends_at > v_now),
       min({again_ms}(t, o.ticket, o.since_at, p_poll_ms, v_now)), max({position}(t, o.ticket))
       INTO v_count, v_is_blocked, v_again, v_position
       FROM {waiter} AS o JOIN {lock} AS t ON t.name = o.name
@@ -505,7 +516,6 @@ CREATE OR REPLACE FUNCTION {abandon}(p_names bytea[], p_namespace text, p_keys b
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 200 AS $$
 DECLARE v_answer text := '';
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
   FOR i IN 1 .. cardinality(p_ids) LOOP
     BEGIN
       PERFORM {end_request}(ARRAY(SELECT p_names[n] FROM generate_subscripts(p_names, 1) AS n WHERE p_items[n] = i ORDER BY n),
@@ -654,18 +664,10 @@ BEGIN
   PERFORM {refuse_damaged}(l);
   v_now := clock_timestamp();
   v_holders := {show_holders}(l, 3, v_now);
-  IF v_holders <> '[]' THEN RETURN 'b ' || v_holders; END IF;
+  IF v_holders <> '[]' THEN RETURN 'b ' || v_holders::text; END IF;
   v_fence := greatest(l.last_fence + 1, (extract(epoch FROM v_now) * 1000000)::bigint);
   UPDATE {lock} AS t SET last_fence = v_fence, changed_at = v_now WHERE t.name = p_name;
   RETURN 'g ' || v_fence;
-END
-$$;
-
--- Makes the row of a key, for a transaction that must not make it itself: others would wait for it.
-CREATE OR REPLACE FUNCTION {make_row}(p_name bytea, p_namespace text, p_key bytea) RETURNS void LANGUAGE plpgsql
-SET enable_seqscan = off SET lock_timeout = 1500 AS $$
-BEGIN
-  PERFORM {lock_row}(p_name, p_namespace, p_key, true);
 END
 $$;
 
