@@ -18,7 +18,7 @@ function textOf(path) {
     .split("\n")
     .filter((line) => !line.trimStart().startsWith("--"));
   // People run these: `holdfast schema` prints them.
-  if (/^(schema|functions|upgrade)\.sql$/.test(basename(path))) return lines.join("\n").trim();
+  if (/^(schema|session_schema|functions|upgrade)\.sql$/.test(basename(path))) return lines.join("\n").trim();
   return lines.join(" ").replaceAll(/\s+/g, " ").trim();
 }
 

@@ -17,8 +17,10 @@ export interface ServerSettings {
   readonly standbys: number;
   /** Those that are on, as text; empty when none is. */
   readonly timeouts: string;
-  /** The tables are there. */
+  /** Tables and functions are there. */
   readonly ready: boolean;
+  /** Asked for advisory mode only. */
+  readonly maxConnections: number;
 }
 
 const OLDEST = 140_000;
@@ -42,6 +44,7 @@ export async function readSettings(
     standbys: Number(row["standbys"]),
     timeouts: row["timeouts"] ?? "",
     ready: row["ready"] === "true",
+    maxConnections: Number(row["max_connections"] ?? 0),
   };
 }
 

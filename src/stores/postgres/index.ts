@@ -4,7 +4,7 @@
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
 import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
-import { optionsOfUrl, type PostgresOptions, readOptions } from "./options.ts";
+import { checkTable, optionsOfUrl, type PostgresOptions, readOptions } from "./options.ts";
 
 export { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 export type { PostgresOptions } from "./options.ts";
@@ -46,8 +46,13 @@ export function postgresByUrl(url: string): Store {
   return postgres(optionsOfUrl(url));
 }
 
-/** The statements that create the tables and functions, for `holdfast schema postgres`. */
-export async function schemaSql(): Promise<string> {
+/**
+ * The statements that create the tables and functions of both modes, as `holdfast schema postgres` prints them. They may be run
+ * again: what is there stays.
+ * @param table What the names of the tables begin with, perhaps with a schema before it.
+ */
+export async function schemaSql(table: string = "holdfast"): Promise<string> {
+  checkTable(table);
   const { fullSchema } = await import("./schema.ts");
-  return fullSchema("holdfast");
+  return fullSchema(table, "table") + fullSchema(table, "advisory");
 }

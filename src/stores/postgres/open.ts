@@ -50,7 +50,12 @@ async function openAdvisory(
   refusePooler(path, env.allow);
   const { sql, server } = await openTables(connections, settings);
   const pushes = new Pushes();
-  const known = { utf8: server.encoding === "UTF8", findings: poolerFindings(path), pushes };
+  const known = {
+    utf8: server.encoding === "UTF8",
+    findings: poolerFindings(path),
+    maxConnections: server.maxConnections,
+    pushes,
+  };
   const backend = new AdvisoryBackend(connections, sql, env, known);
   return new SessionStore(backend, pushes, advisoryGuarantees, env);
 }

@@ -44,17 +44,21 @@ export function readOptions(options: PostgresOptions): PostgresSettings {
   const { pool, url, table = "holdfast", mode = "table", ddl = true } = options;
   if ((pool === undefined) === (url === undefined))
     throw new InvalidArgumentError("postgres() takes either a pool or a url");
-  if (typeof table !== "string" || !IDENTIFIER.test(table))
-    throw new InvalidArgumentError(
-      'table must be a name in lower case, perhaps with a schema before it, such as "locking.holdfast", ' +
-        `got ${JSON.stringify(table)}`,
-    );
+  checkTable(table);
   if (mode !== "table" && mode !== "advisory")
     throw new InvalidArgumentError(`mode must be "table" or "advisory", got ${JSON.stringify(mode)}`);
   if (typeof ddl !== "boolean")
     throw new InvalidArgumentError(`ddl must be true or false, got ${JSON.stringify(ddl)}`);
   if (url !== undefined) checkUrl(url);
   return { table, mode, ddl };
+}
+
+export function checkTable(table: string): void {
+  if (typeof table === "string" && IDENTIFIER.test(table)) return;
+  throw new InvalidArgumentError(
+    'table must be a name in lower case, perhaps with a schema before it, such as "locking.holdfast", ' +
+      `got ${JSON.stringify(table)}`,
+  );
 }
 
 /** `?mode=`, `?table=` and `?ddl=` are ours; the rest is for the client. */

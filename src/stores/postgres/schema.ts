@@ -13,10 +13,10 @@ type Query = (text: string, values: readonly unknown[]) => Promise<readonly Row[
 /** Serializes those who create tables: `IF NOT EXISTS` alone fails in one of two who do it at one moment. */
 const ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('holdfast: tables', 0))";
 
-/** The statements that create everything for leases in tables. They may be run again. */
-export function fullSchema(table: string): string {
-  const { schema, functions, upgrade } = sqlFor(table);
-  return `${schema}\n${functions}\n${upgrade}\n`;
+/** The statements that create everything for a mode. They may be run again. */
+export function fullSchema(table: string, mode: PostgresSettings["mode"] = "table"): string {
+  const sql = sqlFor(table);
+  return mode === "table" ? `${sql.schema}\n${sql.functions}\n${sql.upgrade}\n` : `${sql.session_schema}\n`;
 }
 
 /** Finds the tables, or creates them. Rejects a server that cannot keep a lock. */
@@ -26,24 +26,17 @@ export async function openTables(
 ): Promise<{ readonly sql: Sql; readonly server: ServerSettings }> {
   const query: Query = (text, values) => connections.query(text, values, newCall());
   let table = await locate(settings, query);
-  const server = await readSettings(connections, settingsOf(settings, sqlFor(table)), newCall());
+  const { settings: text, session_settings: advisoryText } = sqlFor(table);
+  const server = await readSettings(connections, settings.mode === "table" ? text : advisoryText, newCall());
   refuseUnsafe(server);
   if (!server.ready) {
     if (!settings.ddl) throw missingSchema(settings);
     table = await createAlone(connections, settings);
   }
-  const ddl = ddlOf(settings, table);
+  const ddl = fullSchema(table, settings.mode);
   if (settings.ddl)
     connections.onMissingTable(() => connections.query(`${ALONE};\n${ddl}`, [], newCall()).then(() => {}));
   return { sql: sqlFor(table), server };
-}
-
-export function settingsOf({ mode }: Pick<PostgresSettings, "mode">, sql: Sql): string {
-  return mode === "table" ? sql.settings : sql.session_settings;
-}
-
-function ddlOf({ mode }: PostgresSettings, table: string): string {
-  return mode === "table" ? fullSchema(table) : sqlFor(table).session_schema;
 }
 
 /** 1. Lock. 2. Look again, because another process may have created the tables elsewhere. 3. Create. */
@@ -52,7 +45,7 @@ async function createAlone(connections: Connections, settings: PostgresSettings)
   try {
     await client.query({ text: `BEGIN ISOLATION LEVEL READ COMMITTED; ${ALONE}` });
     const table = await locate(settings, (text, values) => rowsOf(client, text, values));
-    await client.query({ text: ddlOf(settings, table) });
+    await client.query({ text: fullSchema(table, settings.mode) });
     await client.query({ text: "COMMIT" });
     return table;
   } finally {

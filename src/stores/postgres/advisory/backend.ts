@@ -48,7 +48,12 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     connections: Connections,
     sql: Sql,
     env: StoreEnv,
-    known: { readonly utf8: boolean; readonly findings: readonly Finding[]; readonly pushes: Pushes },
+    known: {
+      readonly utf8: boolean;
+      readonly findings: readonly Finding[];
+      readonly maxConnections: number;
+      readonly pushes: Pushes;
+    },
   ) {
     this.#connections = connections;
     this.#sql = sql;
@@ -58,7 +63,11 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     this.#proc = newProc(env.system);
     this.#who = whoIs(env.system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?"));
     const hear = (words: string): void => known.pushes.hear(words);
-    this.#sessions = new Sessions(connections, sql, env.system, channelOf(this.#proc), hear);
+    this.#sessions = new Sessions(connections, sql, env.system, {
+      channel: channelOf(this.#proc),
+      hear,
+      maxConnections: known.maxConnections,
+    });
     const raiseFloor = async (call: CallContext): Promise<number> =>
       Number((await connections.query(sql.session_floor, [], call))[0]?.["last"] ?? 0);
     const clean = async (floor: number, call: CallContext): Promise<boolean> =>

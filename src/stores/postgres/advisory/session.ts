@@ -13,6 +13,8 @@ import { StatementQueue } from "../client/statement-queue.ts";
 
 /** Connections that are kept for the next lock. */
 const MOST_IDLE = 4;
+/** Of max_connections, for all session locks of one opened store. */
+const LARGEST_SHARE = 0.5;
 const NAME_LENGTH = 16;
 const QUIET = (): void => {};
 
@@ -119,28 +121,58 @@ export class Sessions {
   readonly #system: System;
   readonly #channel: string;
   readonly #hear: (words: string) => void;
+  readonly #maxConnections: number;
   readonly #all = new Set<Session>();
+  #opening = 0;
   #idle: Session[] = [];
   #closed = false;
 
-  constructor(connections: Connections, sql: Sql, system: System, channel: string, hear: (words: string) => void) {
+  constructor(
+    connections: Connections,
+    sql: Sql,
+    system: System,
+    {
+      channel,
+      hear,
+      maxConnections,
+    }: {
+      readonly channel: string;
+      readonly hear: (words: string) => void;
+      readonly maxConnections: number;
+    },
+  ) {
     this.#connections = connections;
     this.#sql = sql;
     this.#system = system;
     this.#channel = channel;
     this.#hear = hear;
+    this.#maxConnections = maxConnections;
   }
 
   /** One that holds nothing: from those that are idle, or a new one. */
   async take(call: CallContext): Promise<Session> {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop())
       if (!idle.dead) return idle;
+    this.#refuseTooMany();
     const name = `holdfast ${this.#system.randomId().slice(0, NAME_LENGTH)}`;
-    const session = await Session.open(this.#connections, name, this.#channel, this.#hear, call);
+    this.#opening += 1;
+    const session = await Session.open(this.#connections, name, this.#channel, this.#hear, call).finally(
+      () => (this.#opening -= 1),
+    );
     session.onSilence = () => this.#dropIdle();
     if (this.#closed) session.kill();
     this.#all.add(session);
     return session;
+  }
+
+  /** A process that needs a connection per lock must not take all that the server has. */
+  #refuseTooMany(): void {
+    const most = Math.floor(this.#maxConnections * LARGEST_SHARE);
+    if (this.#all.size + this.#opening < most) return;
+    throw new StoreUnavailableError(
+      `advisory mode needs a connection per lock that is held or waited for, and this process has ${most}, half of ` +
+        `max_connections (${this.#maxConnections}): hold fewer locks at once, use mode "table", or raise max_connections`,
+    );
   }
 
   /** It holds nothing any more. */

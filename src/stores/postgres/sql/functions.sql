@@ -663,7 +663,7 @@ BEGIN
   IF NOT FOUND THEN RETURN NULL; END IF;
   PERFORM {refuse_damaged}(l);
   v_now := clock_timestamp();
-  v_holders := {show_holders}(l, 3, v_now);
+  IF l.in_use > 0 THEN v_holders := {show_holders}(l, 3, v_now); END IF;
   IF v_holders <> '[]' THEN RETURN 'b ' || v_holders::text; END IF;
   v_fence := greatest(l.last_fence + 1, (extract(epoch FROM v_now) * 1000000)::bigint);
   UPDATE {lock} AS t SET last_fence = v_fence, changed_at = v_now WHERE t.name = p_name;
