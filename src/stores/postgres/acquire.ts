@@ -1,5 +1,5 @@
-// How a key is taken, waited for and released. Each call is one function in the server (sql/functions.sql), which
-// decides under the lock of the key's row.
+// How a key is taken, waited for and released. Each call is one function in the server (sql/functions.sql),
+// which decides under the lock of the key's row.
 
 import type { AttemptAnswer, DirectCalls, Io, Request } from "../../core/store.ts";
 import { NEVER_ABORTED } from "../shared/never-aborted.ts";
@@ -51,7 +51,11 @@ export class Acquire {
     if (requests.length === 0) return [];
     const { names: rowNames, namespace } = this.#context;
     const items = requests
-      .map((request) => ({ request, names: rowNames.sorted(request.keys), mark: this.#requests.end(request) }))
+      .map((request) => ({
+        request,
+        names: rowNames.sorted(request.keys),
+        mark: this.#requests.end(request),
+      }))
       .sort((a, b) => Buffer.compare((a.names[0] as RowName).digest, (b.names[0] as RowName).digest));
     const names = items.flatMap(({ names: own }) => own);
     const values = [
@@ -96,7 +100,8 @@ export class Acquire {
         connections.queryDirect(sql.attempt, this.#attemptValues(request, names), call, (error, rows) => {
           if (error === null || isServerError(error)) open.answered();
           const answer = rows?.[0]?.["answer"] ?? null;
-          if (answer !== null) return settle(null, this.#answered(request, readAttempt(answer, request, null)));
+          if (answer !== null)
+            return settle(null, this.#answered(request, readAttempt(answer, request, null)));
           if (!isUndone(error)) return settle(this.#context.errorOf(error, "attempt", request.keys), null);
           this.attempt(request, io).then(
             (late) => settle(null, late),
@@ -142,7 +147,12 @@ export class Acquire {
       },
     };
     try {
-      const answer = await this.#context.call("attempt", request.keys, this.#attemptValues(request, names), call);
+      const answer = await this.#context.call(
+        "attempt",
+        request.keys,
+        this.#attemptValues(request, names),
+        call,
+      );
       // Every repetition before the last was undone by the server.
       while (sent-- > 0) open.answered();
       return answer as string;

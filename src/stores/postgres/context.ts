@@ -1,4 +1,5 @@
-// What all calls of one opened store share: connections, statements, names, and how a call of a function is sent.
+// What all calls of one opened store share: connections, statements, names, and how a call of a function is
+// sent.
 
 import { isUnsent, markUnsent, StoreUnavailableError } from "../../core/errors.ts";
 import type { Io, StoreEnv } from "../../core/store.ts";

@@ -57,7 +57,8 @@ export function refuseUnsafe(settings: ServerSettings): void {
   }
   if (settings.standby) {
     throw new StoreUnavailableError(
-      "this PostgreSQL is a standby (pg_is_in_recovery), and locks live on the primary: connect to that one, or wait for the failover to end",
+      "this PostgreSQL is a standby (pg_is_in_recovery), and locks live on the primary: connect to " +
+        "that one, or wait for the failover to end",
     );
   }
   if (settings.readOnly) {
@@ -101,14 +102,19 @@ export async function findings(
 
 function asynchronous({ standbys, standbyNames, synchronousCommit }: ServerSettings): Finding[] {
   if (standbys === 0 || (standbyNames !== "" && synchronousCommit !== "local")) return [];
+  const follow = standbys === 1 ? "one standby follows" : `${standbys} standbys follow`;
   const setting = standbyNames === "" ? "synchronous_standby_names is empty" : "synchronous_commit is local";
   return [
     {
       id: "asynchronous-replication",
       level: "info",
-      what: `${standbys === 1 ? "one standby follows" : `${standbys} standbys follow`} behind the commit (${setting})`,
-      why: "a standby that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
-      fix: "set synchronous_standby_names and leave synchronous_commit on, and check the fence at the resource",
+      what: `${follow} behind the commit (${setting})`,
+      why:
+        "a standby that is promoted may not know of the last grants: two holders may believe at once, " +
+        "and only the fence tells",
+      fix:
+        "set synchronous_standby_names and leave synchronous_commit on, and check the fence at the " +
+        "resource",
     },
   ];
 }
@@ -120,8 +126,12 @@ function timeouts(settings: ServerSettings): Finding[] {
       id: "timeouts",
       level: "info",
       what: `the server ends what takes long: ${settings.timeouts}`,
-      why: "a call of the locks that meets a busy server is ended, and so is the session that listens for wake-ups; both are begun anew",
-      fix: "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of the locks",
+      why:
+        "a call of the locks that meets a busy server is ended, and so is the session that listens for " +
+        "wake-ups; both are begun anew",
+      fix:
+        "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of " +
+        "the locks",
     },
   ];
 }
@@ -134,7 +144,9 @@ export function noPush(failure: Error | null): Finding[] {
       id: "no-push",
       level: "warning",
       what: `notifications do not arrive: ${failure.message}`,
-      why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
+      why:
+        "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next " +
+        "renewal",
       fix: "let the store connect to the server itself (a session, not a transaction pooler) for LISTEN",
     },
   ];

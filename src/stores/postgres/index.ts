@@ -1,5 +1,5 @@
-// `holdfast/postgres`: locks in tables of PostgreSQL, or as advisory locks. This file stays light: the client and
-// the rest of the store are loaded when a store is opened, never on import.
+// `holdfast/postgres`: locks in tables of PostgreSQL, or as advisory locks. This file stays light: the client
+// and the rest of the store are loaded when a store is opened, never on import.
 
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
@@ -47,7 +47,8 @@ export function postgresByUrl(url: string): Store {
 }
 
 /**
- * The statements that create the tables and functions of both modes, as `holdfast schema postgres` prints them. They may be run
+ * The statements that create the tables and functions of both modes, as `holdfast schema postgres` prints
+ * them. They may be run
  * again: what is there stays.
  * @param table What the names of the tables begin with, perhaps with a schema before it.
  */

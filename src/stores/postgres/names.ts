@@ -1,5 +1,5 @@
-// How things are called in PostgreSQL: rows of keys, opened stores and their channels, and texts as people may read
-// them.
+// How things are called in PostgreSQL: rows of keys, opened stores and their channels, and texts as people
+// may read them.
 
 import { createHash } from "node:crypto";
 import type { System } from "../../core/system.ts";
@@ -10,7 +10,9 @@ const ASCII = /^[\x20-\x7e]*$/;
 const CONTROL = /\p{Cc}/u;
 const NAMES_REMEMBERED = 1_024;
 
-/** A row: the digest by which the server finds it, because an index has no room for every key, and the key. */
+/**
+ * A row: the digest by which the server finds it, because an index has no room for every key, and the key.
+ */
 export interface RowName {
   readonly digest: Buffer;
   readonly key: Buffer;

@@ -1,6 +1,6 @@
 // LISTEN on one connection per opened store, for all that it waits for and holds. Nothing depends on it:
-// heartbeats find a free key, renewals a revocation. A lost connection is opened again on the next occasion, at
-// most once a second.
+// heartbeats find a free key, renewals a revocation. A lost connection is opened again on the next occasion,
+// at most once a second.
 
 import type { LossReason } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
@@ -119,7 +119,8 @@ export class Notifications {
       this.#statements = statements;
       this.#failure = null;
       await this.#connections.query("SELECT pg_notify($1, $2)", [this.#channel, PROBE], newCall());
-      // A session gets what was committed before a statement of its own at the latest with the end of that statement.
+      // A session gets what was committed before a statement of its own at the latest with the end of that
+      // statement.
       await statements.run(() => client.query({ text: "SELECT 1" }));
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));

@@ -1,6 +1,6 @@
 // What this process remembers of its requests, so that an attempt which arrives late changes nothing (P8). A
-// request whose attempts were all answered needs no memory in the server. One that ends with an attempt that was
-// never answered leaves a mark in the table of ended requests.
+// request whose attempts were all answered needs no memory in the server. One that ends with an attempt that
+// was never answered leaves a mark in the table of ended requests.
 
 import type { Request } from "../../core/store.ts";
 import { EndedIds } from "../shared/ended-ids.ts";

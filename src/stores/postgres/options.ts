@@ -3,7 +3,10 @@
 import { InvalidArgumentError } from "../../core/errors.ts";
 
 export interface PostgresOptions {
-  /** A pool of `pg` (8.11 or later). holdfast never changes and never closes it, and opens connections of its own beside it. */
+  /**
+   * A pool of `pg` (8.11 or later). holdfast never changes and never closes it, and opens connections of its
+   * own beside it.
+   */
   readonly pool?: object;
   /** Instead of a pool: `postgres://user:password@host:port/database`. */
   readonly url?: string;

@@ -1,5 +1,5 @@
-// Reads what the functions answer. Numbers travel as text, because a fence is larger than what some clients give
-// as a number.
+// Reads what the functions answer. Numbers travel as text, because a fence is larger than what some clients
+// give as a number.
 
 import type { AttemptAnswer, HolderInfo, LockInfo, Mode, Request, WaiterInfo } from "../../core/store.ts";
 
@@ -19,7 +19,12 @@ export function readAttempt(
     const fences = order === null ? [words[2]] : order.map((at) => words[2 + at]);
     const fenceRoom = Number(words[1]);
     return {
-      granted: { fences: fences.map((fence) => BigInt(fence as string)), fenceRoom, validMs: ttlMs, cookie: null },
+      granted: {
+        fences: fences.map((fence) => BigInt(fence as string)),
+        fenceRoom,
+        validMs: ttlMs,
+        cookie: null,
+      },
     };
   }
   if (words[0] === "e") return { ended: true };

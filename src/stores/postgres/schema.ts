@@ -1,6 +1,6 @@
-// Where the tables are, and how they come to be. All processes of a database use the same ones, whatever their
-// search_path is: a name without a schema means the one schema that has such a table, and statements always name
-// the schema.
+// Where the tables are, and how they come to be. All processes of a database use the same ones, whatever
+// their search_path is: a name without a schema means the one schema that has such a table, and statements
+// always name the schema.
 
 import { StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
 import { type Connections, destroy, newCall, type OwnClient, type Row } from "./client/connections.ts";

@@ -1,5 +1,5 @@
-// The contract on tables of PostgreSQL. Every call is one statement that calls one function in the server, under
-// the server's clock (sql/functions.sql). The store never waits: what it does not know it throws.
+// The contract on tables of PostgreSQL. Every call is one statement that calls one function in the server,
+// under the server's clock (sql/functions.sql). The store never waits: what it does not know it throws.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
 import type {
@@ -34,7 +34,8 @@ import type { Sql } from "./sql.ts";
 import { PostgresTransaction, refuseShared } from "./transaction.ts";
 
 const STRICT =
-  "the transaction does not see the row of this key, which was made after it began: begin it as READ COMMITTED, or lock as its first statement";
+  "the transaction does not see the row of this key, which was made after it began: begin it as READ " +
+  "COMMITTED, or lock as its first statement";
 
 export class PostgresStore implements OpenStore<null> {
   readonly guarantees: Guarantees = postgresGuarantees;
@@ -47,12 +48,12 @@ export class PostgresStore implements OpenStore<null> {
     this.#context = new Context(connections, sql, utf8, env);
     this.#acquire = new Acquire(this.#context);
     this.#cleaner = new Cleaner(this.#context);
-    const { attempt, release } = this.#acquire.direct;
+    const { direct } = this.#acquire;
     const sleep = (ms: number): Promise<void> => new Promise((resolve) => void env.system.after(ms, resolve));
     this.direct = {
-      release,
+      release: (...release) => direct.release(...release),
       attempt: (request, settle) => {
-        attempt(request, settle);
+        direct.attempt(request, settle);
         this.#cleaner.run({ sleep });
       },
     };

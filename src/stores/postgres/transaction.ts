@@ -1,6 +1,7 @@
-// Locks inside a transaction of the caller's. Table mode: the row of the key stays locked until the transaction ends, so that
-// whoever wants the key waits for it in the server. Advisory mode: a lock of the transaction's own, which meets the session locks.
-// A savepoint makes an attempt that came to nothing as if it had never been.
+// Locks inside a transaction of the caller's. Table mode: the row of the key stays locked until the
+// transaction ends, so that whoever wants the key waits for it in the server. Advisory mode: a lock of the
+// transaction's own, which meets the session locks. A savepoint makes an attempt that came to nothing as if
+// it had never been.
 
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";

@@ -29,7 +29,7 @@ it("a waiter that has stopped holds up the others for its claim only, not for it
   await until("the grant of the next one", granted, 60_000);
 });
 
-it("a process takes at most half of the connections of a server, and says so by name (P17, P20)", async () => {
+it("a process takes at most half of the connections of a server, and says so (P17, P20)", async () => {
   const small = await PostgresWorld.start({ settings: { max_connections: "20" } });
   const locks = createLocks(`${small.url}?mode=advisory`);
   const leases = [];

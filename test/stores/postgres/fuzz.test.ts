@@ -1,5 +1,5 @@
-// Rows of the tables in PostgreSQL that somebody else has written: numbers that cannot be, and holders that lack a
-// part. Only the damaged key fails, by name (P17, P19).
+// Rows of the tables in PostgreSQL that somebody else has written: numbers that cannot be, and holders that
+// lack a part. Only the damaged key fails, by name (P17, P19).
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks, type Lease, type Locks, UnsafeStoreError } from "../../../src/index.ts";

@@ -1,7 +1,7 @@
-// The same random histories for the functions in a real PostgreSQL and for the plain rules of the reference: every
-// answer and every notification must be equal, fences and times included. The functions read the time from a table
-// instead of the server's clock, so that the test can move it, and write their notifications to a table; nothing
-// else in them is changed. A second test ends sessions in the middle of their calls.
+// The same random histories for the functions in a real PostgreSQL and for the plain rules of the reference:
+// every answer and every notification must be equal, fences and times included. The functions read the time
+// from a table instead of the server's clock, so that the test can move it, and write their notifications to
+// a table; nothing else in them is changed. A second test ends sessions in the middle of their calls.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -35,7 +35,8 @@ beforeAll(async () => {
   world = await PostgresWorld.start();
   await world.ask(`CREATE TABLE bent_clock (at timestamptz NOT NULL); INSERT INTO bent_clock VALUES (now());
     CREATE TABLE bent_pushed (number bigserial, words text);
-    CREATE FUNCTION bent_notify(text) RETURNS void LANGUAGE sql AS $$ INSERT INTO bent_pushed (words) VALUES ($1) $$`);
+    CREATE FUNCTION bent_notify(text) RETURNS void LANGUAGE sql
+      AS $$ INSERT INTO bent_pushed (words) VALUES ($1) $$`);
   await world.ask(bend(fullSchema("bent")));
   pool = openPool(world.url);
   connections = new Connections(pool as unknown as PgPool, false, nodeSystem.monoMs);
@@ -58,7 +59,8 @@ const side: RedisSide = {
     (await world.ask("SELECT words FROM bent_pushed ORDER BY number")).map(({ words }) => String(words)),
   hasPlace: async (namespace, key, id) => {
     const text =
-      "SELECT 1 FROM bent_waiter AS w JOIN bent_lock AS l USING (name) WHERE l.namespace = $1 AND l.key = $2 AND w.id = $3";
+      "SELECT 1 FROM bent_waiter AS w JOIN bent_lock AS l USING (name) WHERE l.namespace = $1 AND " +
+      "l.key = $2 AND w.id = $3";
     return (await world.ask(text, [namespace, Buffer.from(key), id])).length === 1;
   },
 };
@@ -81,7 +83,9 @@ async function compare(history: readonly Op[]): Promise<void> {
 
 /** Holders of several keys have no order. Of more than three, some are not shown. */
 function inAnyOrder(played: unknown): unknown {
-  const { answer } = played as { answer: { busy?: { holders: { label: string }[]; holderCount: number } } | null };
+  const { answer } = played as {
+    answer: { busy?: { holders: { label: string }[]; holderCount: number } } | null;
+  };
   const busy = answer?.busy;
   if (busy !== undefined && busy.holderCount > 3) busy.holders = [];
   busy?.holders.sort((a, b) => (a.label < b.label ? -1 : 1));
@@ -91,13 +95,15 @@ function inAnyOrder(played: unknown): unknown {
 /** Rows whose counts do not agree with the rows that they count. */
 async function inconsistent(table: string): Promise<unknown[]> {
   return world.ask(
-    `SELECT encode(l.key, 'escape') AS key, l.in_use, l.holders, l.waiting, l.head, h.*, w.* FROM ${table}_lock AS l,
+    `SELECT encode(l.key, 'escape') AS key, l.in_use, l.holders, l.waiting, l.head, h.*, w.*
+    FROM ${table}_lock AS l,
       LATERAL (SELECT count(*) AS h_count, coalesce(sum(permits), 0) AS h_sum, min(ends_at) AS h_ends
         FROM ${table}_holder AS h WHERE h.name = l.name) AS h,
       LATERAL (SELECT count(*) AS w_count, min(ticket) FILTER (WHERE ticket > 0) AS w_head,
         max(abs(ticket)) AS w_last FROM ${table}_waiter AS w WHERE w.name = l.name) AS w
     WHERE l.holders <> h.h_count OR l.waiting <> w.w_count OR w.w_head < l.head OR w.w_last > l.last_ticket
-      OR (CASE WHEN l.in_use > 0 AND l.mode = 'x' THEN h.h_count > 0 ELSE l.in_use <> h.h_sum OR l.ends_at > h.h_ends END)`,
+      OR (CASE WHEN l.in_use > 0 AND l.mode = 'x' THEN h.h_count > 0
+        ELSE l.in_use <> h.h_sum OR l.ends_at > h.h_ends END)`,
   );
 }
 
@@ -111,7 +117,9 @@ describe("the functions", () => {
   );
 
   it("keep their tables whole while sessions are ended in the middle of calls (P1, P3, P9)", async () => {
-    const stores = await Promise.all(Array.from({ length: 4 }, () => world.open({ url: world.url }, "killed")));
+    const stores = await Promise.all(
+      Array.from({ length: 4 }, () => world.open({ url: world.url }, "killed")),
+    );
     const keys = ["a", "b", "c"];
     const inside = new Map<string, number>();
     const fences = new Map<string, bigint>();
@@ -158,7 +166,8 @@ describe("the functions", () => {
     for (let kills = 0; kills < 60; kills += 1) {
       await io.sleep(30);
       await world.ask(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast' ORDER BY random() LIMIT 2",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast' " +
+          "ORDER BY random() LIMIT 2",
       );
     }
     isOver = true;

@@ -31,8 +31,8 @@ describe("a user who may not make tables", () => {
     }
     await world.ask(`${fullSchema("holdfast")} ${sqlFor("holdfast").session_schema}`);
     await world.ask(
-      `GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_ended, holdfast_meta,
-        holdfast_fences, holdfast_sessions TO plain`,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_ended,
+        holdfast_meta, holdfast_fences, holdfast_sessions TO plain`,
     );
     for (const mode of ["table", "advisory"]) {
       const locks = createLocks(`${as("plain")}?mode=${mode}`);
@@ -192,7 +192,8 @@ describe("cleaning up", () => {
       WHERE name IN (SELECT name FROM holdfast_lock WHERE namespace = 'gone')`);
     await world.ask("SELECT holdfast_clean_2('1 minute')");
     expect(await world.ask("SELECT 1 FROM holdfast_lock WHERE namespace = 'gone'")).toEqual([]);
-    const left = "SELECT 1 FROM holdfast_holder AS h LEFT JOIN holdfast_lock AS l USING (name) WHERE l.name IS NULL";
+    const left =
+      "SELECT 1 FROM holdfast_holder AS h LEFT JOIN holdfast_lock AS l USING (name) WHERE l.name IS NULL";
     expect(await world.ask(left)).toEqual([]);
     expect(await world.ask(left.replace("_holder", "_waiter"))).toEqual([]);
   });
@@ -220,11 +221,14 @@ describe("without DDL", () => {
 
 describe("tables of versions 0.1 and 0.2", () => {
   const OLD = `CREATE TABLE PREFIX_locks (name bytea PRIMARY KEY, namespace text NOT NULL, key bytea NOT NULL,
-    version bigint NOT NULL, holder text, ends_at timestamptz, over_at timestamptz NOT NULL, last bigint NOT NULL,
+    version bigint NOT NULL, holder text, ends_at timestamptz, over_at timestamptz NOT NULL,
+    last bigint NOT NULL,
     marks jsonb NOT NULL, record text)`;
-  const ROW = `INSERT INTO PREFIX_locks VALUES ('a', 'holdfast', 'k', 1, 'id', now(), now() + interval '1 hour', $1, '{}')`;
+  const ROW =
+    `INSERT INTO PREFIX_locks VALUES ('a', 'holdfast', 'k', 1, 'id', now(), now() + interval '1 hour', ` +
+    `$1, '{}')`;
 
-  it("are not used beside the new ones while one of their locks is held, and refuse writes from then on (P22)", async () => {
+  it("are not used while one of their locks is held, and refuse writes from then on (P22)", async () => {
     const ahead = BigInt(Date.now()) * 1_000n + 3_600_000_000n;
     await world.ask(OLD.replace("PREFIX", "aged"));
     await world.ask(ROW.replace("PREFIX", "aged"), [String(ahead)]);

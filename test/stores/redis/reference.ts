@@ -340,7 +340,15 @@ export class RedisReference {
   #beat(key: Key, proc: string, request: Request, againMs: number): void {
     let place = key.queue.find((one) => one.request.id === request.id);
     if (place === undefined) {
-      place = { request, proc, since: this.nowUs, promised: 0, called: 0, isPassedOver: false, isDead: false };
+      place = {
+        request,
+        proc,
+        since: this.nowUs,
+        promised: 0,
+        called: 0,
+        isPassedOver: false,
+        isDead: false,
+      };
       key.queue.push(place);
     }
     place.promised = this.nowUs + againMs * 1_000 + CLAIM_US;

@@ -1,6 +1,6 @@
-// Session locks in PostgreSQL: `pg_advisory_lock` on a connection of its own. The server frees it when the connection ends, however
-// it ends; `idle_session_timeout` ends that of a client that has stopped. Fences and the names of holders are rows, and who
-// really holds is asked of pg_locks.
+// Session locks in PostgreSQL: `pg_advisory_lock` on a connection of its own. The server frees it when the
+// connection ends, however it ends; `idle_session_timeout` ends that of a client that has stopped. Fences and
+// the names of holders are rows, and who really holds is asked of pg_locks.
 
 import { createHash } from "node:crypto";
 import { StoreUnavailableError } from "../../../core/errors.ts";
@@ -116,12 +116,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     return revoked === null ? "held" : { revoked };
   }
 
-  async drop(
-    session: Session,
-    { request }: Claim,
-    used: bigint | null,
-    call: CallContext,
-  ): Promise<boolean> {
+  async drop(session: Session, { request }: Claim, used: bigint | null, call: CallContext): Promise<boolean> {
     const digest = this.#digest(request.keys[0] as string);
     const lock = this.#lock(request.keys[0] as string);
     const values = [digest, lock, request.id, request.mode, used === null ? null : String(used)];

@@ -1,5 +1,6 @@
-// One connection that is a lock's own: the lock lives and dies with it. Whoever stops listening to a statement on it gives the
-// connection up, because nobody could tell any more what it holds; what the server still has of it is ended by its number.
+// One connection that is a lock's own: the lock lives and dies with it. Whoever stops listening to a
+// statement on it gives the connection up, because nobody could tell any more what it holds; what the server
+// still has of it is ended by its number.
 
 import { StoreUnavailableError } from "../../../core/errors.ts";
 import type { System } from "../../../core/system.ts";
@@ -18,7 +19,10 @@ const LARGEST_SHARE = 0.5;
 const NAME_LENGTH = 16;
 const QUIET = (): void => {};
 
-/** Whatever the user or the database have as their default must not end a wait, loosen a commit or change what a statement sees. */
+/**
+ * Whatever the user or the database have as their default must not end a wait, loosen a commit or change what
+ * a statement sees.
+ */
 const SETTINGS = [
   "SET statement_timeout = 0",
   "SET lock_timeout = 0",
@@ -170,8 +174,9 @@ export class Sessions {
     const most = Math.floor(this.#maxConnections * LARGEST_SHARE);
     if (this.#all.size + this.#opening < most) return;
     throw new StoreUnavailableError(
-      `advisory mode needs a connection per lock that is held or waited for, and this process has ${most}, half of ` +
-        `max_connections (${this.#maxConnections}): hold fewer locks at once, use mode "table", or raise max_connections`,
+      `advisory mode needs a connection per lock that is held or waited for, and this process has ${most}, ` +
+        `half of max_connections (${this.#maxConnections}): hold fewer locks at once, use mode "table", or ` +
+        `raise max_connections`,
     );
   }
 

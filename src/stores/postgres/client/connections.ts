@@ -102,12 +102,18 @@ export class Connections {
     if (own) pool.on("error", QUIET);
   }
 
-  /** From now on tables that are gone, as after a restore, are created again: by the first call that misses them. */
+  /**
+   * From now on tables that are gone, as after a restore, are created again: by the first call that misses
+   * them.
+   */
   onMissingTable(create: () => Promise<void>): void {
     this.#create = create;
   }
 
-  /** One statement. It is sent a second time only where its tables were gone, so that it cannot have done anything. */
+  /**
+   * One statement. It is sent a second time only where its tables were gone, so that it cannot have done
+   * anything.
+   */
   async query(text: string, values: readonly unknown[], call: CallContext): Promise<readonly Row[]> {
     try {
       return await this.#query(text, values, call);
@@ -118,7 +124,8 @@ export class Connections {
   }
 
   /**
-   * The same without a promise, a signal or a timer, for the uncontended path: core keeps the deadline. Whatever
+   * The same without a promise, a signal or a timer, for the uncontended path: core keeps the deadline.
+   * Whatever
    * is not simple takes the way of `query`. `send` runs just before the statement leaves; false: it must not.
    */
   queryDirect(
@@ -238,7 +245,9 @@ export class Connections {
     return this.#ending;
   }
 
-  /** Core has stopped waiting for these, and asks for something else: their connections must not stay away. */
+  /**
+   * Core has stopped waiting for these, and asks for something else: their connections must not stay away.
+   */
   #giveUpOverdue(): void {
     if (this.#direct.size === 0) return;
     const nowMs = this.#nowMs();
@@ -285,7 +294,8 @@ export class Connections {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(noConnection());
       signal.addEventListener("abort", giveUp, { once: true });
-      // By callback: the server's farewell may stand in the same piece as its welcome, and is told before any promise is.
+      // By callback: the server's farewell may stand in the same piece as its welcome, and is told before any
+      // promise is.
       this.#pool.connect((error, client) => {
         signal.removeEventListener("abort", giveUp);
         if (client === undefined) return reject(error ?? noConnection());

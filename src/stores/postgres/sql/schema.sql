@@ -91,9 +91,12 @@ CREATE TABLE IF NOT EXISTS {ended} (
   PRIMARY KEY (id, name)
 );
 CREATE OR REPLACE VIEW {overview} AS
-  SELECT namespace, encode(key, 'escape') AS key, label, 'exclusive' AS mode, 1 AS permits, fence_used AS fence, since_at,
+  SELECT namespace, encode(key, 'escape') AS key, label, 'exclusive' AS mode, 1 AS permits,
+    fence_used AS fence, since_at,
     ends_at, revoked FROM {lock} WHERE in_use > 0 AND mode = 'x'
   UNION ALL
-  SELECT l.namespace, encode(l.key, 'escape'), h.label, CASE h.mode WHEN 's' THEN 'shared' ELSE 'permits' END, h.permits, h.fence,
-    h.since_at, h.ends_at, h.revoked FROM {holder} AS h JOIN {lock} AS l ON l.name = h.name WHERE h.state <> 'r';
+  SELECT l.namespace, encode(l.key, 'escape'), h.label, CASE h.mode WHEN 's' THEN 'shared'
+    ELSE 'permits' END, h.permits, h.fence,
+    h.since_at, h.ends_at, h.revoked FROM {holder} AS h JOIN {lock} AS l ON l.name = h.name
+      WHERE h.state <> 'r';
 INSERT INTO {meta} (name, value) VALUES ('schema', 2), ('floor:', 0) ON CONFLICT (name) DO NOTHING;
