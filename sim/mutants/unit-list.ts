@@ -101,7 +101,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "PostgreSQL goes on using the connections of a silent pool",
-    file: "stores/postgres/port.ts",
+    file: "stores/postgres/client/connections.ts",
     edits: [
       {
         find: "if (this.#health.isUsable(client)) return client;",
@@ -172,11 +172,11 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged row fails the renewal of all leases",
-    file: "stores/shared/lease-table.ts",
+    file: "stores/postgres/renew.ts",
     edits: [
       {
-        find: `return { state: "unknown", cause: this.#table.say(error, "renew the lease", keys[0]) };`,
-        put: `throw this.#table.say(error, "renew the lease", keys[0]);`,
+        find: `return { state: "unknown", cause: damagedRow(request.keys[0] as string) };`,
+        put: `throw damagedRow(request.keys[0] as string);`,
       },
     ],
     tests: ["test/stores/postgres/fuzz.test.ts"],

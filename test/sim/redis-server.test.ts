@@ -34,8 +34,9 @@ class Simulated implements RedisSide {
     return Promise.resolve(this.#pushed);
   }
 
-  hasField(name: string, field: string): Promise<boolean> {
-    return Promise.resolve(this.#server.run(["HMGET", name, field])?.toString() !== "");
+  hasPlace(namespace: string, key: string, id: string): Promise<boolean> {
+    const place = this.#server.run(["HMGET", `${namespace}:{${key}}`, `beat:${id}`]);
+    return Promise.resolve(place?.toString() !== "");
   }
 
   port(): RedisPort {

@@ -67,7 +67,7 @@ const side: RedisSide = {
       .exec();
   },
   pushed: () => client.lrange("pushed", 0, -1),
-  hasField: async (name, field) => (await client.hexists(name, field)) === 1,
+  hasPlace: async (namespace, key, id) => (await client.hexists(`${namespace}:{${key}}`, `beat:${id}`)) === 1,
 };
 
 let histories = 0;

@@ -4,7 +4,7 @@
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS
 
 import { connect } from "node:net";
-import type { PgClient } from "./port.ts";
+import type { PgClient } from "./connections.ts";
 
 /** Requests under way at once. `lock_timeout` ends what no request could be sent for. */
 const MOST_REQUESTS = 16;

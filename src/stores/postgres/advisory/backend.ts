@@ -1,9 +1,9 @@
-// Session locks in PostgreSQL: `pg_advisory_lock` on a connection of its own. The server frees it when the connection ends, however
-// it ends; `idle_session_timeout` ends that of a client that has stopped. Fences and the names of holders are rows, and who
-// really holds is asked of pg_locks.
+// Session locks in PostgreSQL: `pg_advisory_lock` on a connection of its own. The server frees it when the
+// connection ends, however it ends; `idle_session_timeout` ends that of a client that has stopped. Fences and
+// the names of holders are rows, and who really holds is asked of pg_locks.
 
 import { createHash } from "node:crypto";
-import { StoreUnavailableError } from "../../core/errors.ts";
+import { StoreUnavailableError } from "../../../core/errors.ts";
 import type {
   Finding,
   HolderInfo,
@@ -13,128 +13,134 @@ import type {
   RevokeOptions,
   StoreEnv,
   TransactionDesk,
-} from "../../core/store.ts";
-import type { Pushes } from "../shared/pushes.ts";
-import { damagedRow } from "../shared/record-shape.ts";
-import type { Claim, Own, SessionDesk } from "../shared/session-desk.ts";
-import type { Patience } from "../shared/table.ts";
-import { TableCleaner } from "../shared/table-cleaner.ts";
-import { findings } from "./check.ts";
-import { isServerError, postgresError } from "./errors.ts";
-import { advisoryGuarantees } from "./guarantees.ts";
-import { channelOf, procOf, shown, whoIs } from "./names.ts";
-import { forEver, type PgPort, type Row } from "./port.ts";
+} from "../../../core/store.ts";
+import type { Pushes } from "../../shared/pushes.ts";
+import { damagedRow } from "../../shared/record-shape.ts";
+import type { Claim, Own, SessionDesk } from "../../shared/session-desk.ts";
+import type { CallContext } from "../../shared/retry-while-unsent.ts";
+import { TableCleaner } from "../../shared/table-cleaner.ts";
+import { findings } from "../health.ts";
+import { isServerError, postgresError } from "../errors.ts";
+import { advisoryGuarantees } from "../guarantees.ts";
+import { channelOf, newProc, showText, whoIs } from "../names.ts";
+import { type Connections, newCall, type Row } from "../client/connections.ts";
 import { type Session, Sessions } from "./session.ts";
-import type { Sql } from "./sql.ts";
-import { PostgresTransaction } from "./transaction.ts";
+import type { Sql } from "../sql.ts";
+import { PostgresTransaction } from "../transaction.ts";
 
 /** numeric_value_out_of_range */
 const OUT_OF_RANGE = "22003";
 const CLAIM = String(advisoryGuarantees.claimMs);
 const LONGEST_WORDS = 2_000;
 
-export class AdvisoryDesk implements SessionDesk<Session> {
-  readonly #port: PgPort;
+export class AdvisoryBackend implements SessionDesk<Session> {
+  readonly #connections: Connections;
   readonly #sql: Sql;
   readonly #namespace: string;
   readonly #utf8: boolean;
   readonly #found: readonly Finding[];
   readonly #proc: string;
+  readonly #who: { readonly host: string; readonly process: string };
   readonly #sessions: Sessions;
   readonly #cleaner: TableCleaner;
 
   constructor(
-    port: PgPort,
+    connections: Connections,
     sql: Sql,
     env: StoreEnv,
-    known: { readonly utf8: boolean; readonly findings: readonly Finding[]; readonly pushes: Pushes },
+    known: {
+      readonly utf8: boolean;
+      readonly findings: readonly Finding[];
+      readonly maxConnections: number;
+      readonly pushes: Pushes;
+    },
   ) {
-    this.#port = port;
+    this.#connections = connections;
     this.#sql = sql;
     this.#namespace = env.namespace;
     this.#utf8 = known.utf8;
     this.#found = known.findings;
-    this.#proc = procOf(env.system);
+    this.#proc = newProc(env.system);
+    this.#who = whoIs(env.system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?"));
     const hear = (words: string): void => known.pushes.hear(words);
-    this.#sessions = new Sessions(port, sql, env.system, channelOf(this.#proc), hear);
-    const raiseFloor = async (patience: Patience): Promise<number> =>
-      Number((await port.query(sql.session_floor, [], patience))[0]?.["last"] ?? 0);
-    const clean = async (floor: number, patience: Patience): Promise<boolean> =>
-      (await port.query(sql.session_clean, [floor], patience))[0]?.["more"] === "true";
+    this.#sessions = new Sessions(connections, sql, env.system, {
+      channel: channelOf(this.#proc),
+      hear,
+      maxConnections: known.maxConnections,
+    });
+    const raiseFloor = async (call: CallContext): Promise<number> =>
+      Number((await connections.query(sql.session_floor, [], call))[0]?.["last"] ?? 0);
+    const clean = async (floor: number, call: CallContext): Promise<boolean> =>
+      (await connections.query(sql.session_clean, [floor], call))[0]?.["more"] === "true";
     this.#cleaner = new TableCleaner({ raiseFloor, clean }, env.system);
   }
 
-  open(patience: Patience): Promise<Session> {
-    return this.#sessions.take(patience);
+  open(call: CallContext): Promise<Session> {
+    return this.#sessions.take(call);
   }
 
   giveBack(session: Session): void {
     this.#sessions.giveBack(session);
   }
 
-  end(session: Session, patience: Patience): Promise<void> {
-    return this.#sessions.end(session, patience);
+  end(session: Session, call: CallContext): Promise<void> {
+    return this.#sessions.end(session, call);
   }
 
-  async take(session: Session, claim: Claim, patience: Patience): Promise<bigint | null> {
-    const [row] = await session.query(this.#sql.session_take, this.#values(claim), patience);
+  async take(session: Session, claim: Claim, call: CallContext): Promise<bigint | null> {
+    const [row] = await session.query(this.#sql.session_take, this.#values(claim), call);
     return row?.["ok"] === "true" ? fenceOf(row, session) : null;
   }
 
-  async draw(session: Session, claim: Claim, patience: Patience): Promise<bigint> {
-    const [row] = await session.query(this.#sql.session_draw, this.#values(claim), patience);
+  async draw(session: Session, claim: Claim, call: CallContext): Promise<bigint> {
+    const [row] = await session.query(this.#sql.session_draw, this.#values(claim), call);
     return fenceOf(row as Row, session);
   }
 
   async wait(session: Session, { request }: Claim): Promise<void> {
     const text = request.mode === "shared" ? this.#sql.session_wait_shared : this.#sql.session_wait;
-    await session.query(text, [this.#lock(request.keys[0] as string), CLAIM], forEver());
+    await session.query(text, [this.#lock(request.keys[0] as string), CLAIM], newCall());
   }
 
   async touch(
     session: Session,
     { request, lastsMs }: Claim,
     { used, label }: { readonly used: bigint; readonly label: string | null },
-    patience: Patience,
+    call: CallContext,
   ): Promise<"held" | "gone" | { readonly revoked: string }> {
-    const said = label === null ? null : shown(label, this.#utf8);
+    const said = label === null ? null : showText(label, this.#utf8);
     const values = [request.id, String(used), said, Math.ceil(lastsMs) * 1_000, String(Math.ceil(lastsMs))];
-    const [row] = await session.query(this.#sql.session_touch, values, patience);
+    const [row] = await session.query(this.#sql.session_touch, values, call);
     if (row === undefined) return "gone";
     const revoked = row["revoked"] ?? null;
     return revoked === null ? "held" : { revoked };
   }
 
-  async drop(
-    session: Session,
-    { request }: Claim,
-    used: bigint | null,
-    patience: Patience,
-  ): Promise<boolean> {
+  async drop(session: Session, { request }: Claim, used: bigint | null, call: CallContext): Promise<boolean> {
     const digest = this.#digest(request.keys[0] as string);
     const lock = this.#lock(request.keys[0] as string);
     const values = [digest, lock, request.id, request.mode, used === null ? null : String(used)];
-    const [row] = await session.query(this.#sql.session_drop, values, patience);
+    const [row] = await session.query(this.#sql.session_drop, values, call);
     return row?.["held"] === "true";
   }
 
   async look(
     key: string,
     session: Session | null,
-    patience: Patience,
+    call: CallContext,
   ): Promise<{ readonly own: Own; readonly holders: readonly HolderInfo[] }> {
-    const rows = await this.#rows(key, session?.pid ?? null, patience);
+    const rows = await this.#rows(key, session?.pid ?? null, call);
     return { own: (rows[0]?.["own"] ?? null) as Own, holders: rows.filter(isHolder).map(infoOf) };
   }
 
-  async note(id: string, waitingFor: string | null, patience: Patience): Promise<void> {
+  async note(id: string, waitingFor: string | null, call: CallContext): Promise<void> {
     const key = waitingFor === null ? null : Buffer.from(waitingFor);
-    await this.#port.query(this.#sql.session_note, [id, key], patience);
+    await this.#connections.query(this.#sql.session_note, [id, key], call);
   }
 
-  async list(prefix: string, patience: Patience): Promise<readonly LockInfo[]> {
+  async list(prefix: string, call: CallContext): Promise<readonly LockInfo[]> {
     const values = [this.#namespace, Buffer.from(prefix)];
-    const rows = await this.#port.query(this.#sql.session_list, values, patience);
+    const rows = await this.#connections.query(this.#sql.session_list, values, call);
     const byKey = new Map<string, HolderInfo[]>();
     for (const row of rows) {
       const key = Buffer.from(row["key"] as string, "hex").toString();
@@ -146,28 +152,28 @@ export class AdvisoryDesk implements SessionDesk<Session> {
   async revoke(
     key: string,
     { fence, reason, force }: RevokeOptions,
-    patience: Patience,
+    call: CallContext,
   ): Promise<RevokeAnswer> {
-    const rows = (await this.#rows(key, null, patience)).filter(isHolder);
+    const rows = (await this.#rows(key, null, call)).filter(isHolder);
     if (rows.length === 0) return "free";
     const meant = rows.filter((row) => fence === undefined || isOf(row, fence));
     if (meant.length === 0) return "other-fence";
-    const said = shown(reason, this.#utf8);
+    const said = showText(reason, this.#utf8);
     const ids = meant.map((row) => row["id"] as string);
     const channels = meant.map((row) => channelOf(row["proc"] as string));
     const words = ids.map((id) => `revoked ${id} ${said}`.slice(0, LONGEST_WORDS));
-    await this.#port.query(this.#sql.session_revoke, [ids, said, channels, words], patience);
+    await this.#connections.query(this.#sql.session_revoke, [ids, said, channels, words], call);
     // The holder is told before its session ends.
-    if (force) await this.#port.query(this.#sql.session_evict, [ids], patience);
+    if (force) await this.#connections.query(this.#sql.session_evict, [ids], call);
     return "revoked";
   }
 
-  clean(patience: Patience): void {
-    this.#cleaner.now(patience);
+  clean(call: CallContext): void {
+    this.#cleaner.now(call);
   }
 
-  async check(patience: Patience): Promise<readonly Finding[]> {
-    return [...this.#found, ...(await findings(this.#port, this.#sql, patience))];
+  async check(call: CallContext): Promise<readonly Finding[]> {
+    return [...this.#found, ...(await findings(this.#connections, this.#sql.session_settings, call))];
   }
 
   inTransaction(tx: unknown): TransactionDesk {
@@ -181,28 +187,28 @@ export class AdvisoryDesk implements SessionDesk<Session> {
 
   say(error: unknown, doing: string, key: string | undefined): Error {
     // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
-    void this.#port.remade(error);
+    void this.#connections.recreate(error);
     // The only number that a statement reckons with and that is not of its own is the last fence of the key.
     if (key !== undefined && isServerError(error) && error.code === OUT_OF_RANGE)
       return damagedRow(key, error);
-    return postgresError(error, doing, key, this.#sql.schema);
+    return postgresError(error, doing, key);
   }
 
   async close(): Promise<void> {
     this.#sessions.close();
-    await this.#port.close();
+    await this.#connections.close();
   }
 
-  #rows(key: string, pid: number | null, patience: Patience): Promise<readonly Row[]> {
+  #rows(key: string, pid: number | null, call: CallContext): Promise<readonly Row[]> {
     const values = [this.#lock(key), this.#namespace, Buffer.from(key), pid];
-    return this.#port.query(this.#sql.session_look, values, patience);
+    return this.#connections.query(this.#sql.session_look, values, call);
   }
 
   #values({ request, room, lastsMs }: Claim): readonly unknown[] {
     const { id, label, actor, mode } = request;
     const [key] = request.keys as readonly [string];
-    const { host, process } = whoIs(this.#proc);
-    const people = [host, process, shown(label, this.#utf8), shown(actor, this.#utf8)];
+    const { host, process } = this.#who;
+    const people = [host, process, showText(label, this.#utf8), showText(actor, this.#utf8)];
     const lasts = Math.ceil(lastsMs);
     const what = [this.#digest(key), this.#lock(key), id, this.#namespace, Buffer.from(key)];
     return [...what, this.#proc, ...people, room, mode, lasts * 1_000, String(lasts)];

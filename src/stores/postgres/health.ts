@@ -2,11 +2,10 @@
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
-import type { Patience } from "../shared/table.ts";
-import type { PgPort } from "./port.ts";
-import type { Sql } from "./sql.ts";
+import type { CallContext } from "../shared/retry-while-unsent.ts";
+import type { Connections } from "./client/connections.ts";
 
-export interface Settings {
+export interface ServerSettings {
   readonly version: number;
   readonly encoding: string;
   readonly standby: boolean;
@@ -18,14 +17,21 @@ export interface Settings {
   readonly standbys: number;
   /** Those that are on, as text; empty when none is. */
   readonly timeouts: string;
-  /** The tables are there. */
+  /** Tables and functions are there. */
   readonly ready: boolean;
+  /** Asked for advisory mode only. */
+  readonly maxConnections: number;
 }
 
 const OLDEST = 140_000;
 
-export async function readSettings(port: PgPort, sql: Sql, patience: Patience): Promise<Settings> {
-  const [row = {}] = await port.query(sql.settings, [], patience);
+/** `text`: the statement of the mode. */
+export async function readSettings(
+  connections: Connections,
+  text: string,
+  call: CallContext,
+): Promise<ServerSettings> {
+  const [row = {}] = await connections.query(text, [], call);
   return {
     version: Number(row["version"]),
     encoding: row["encoding"] ?? "",
@@ -38,11 +44,12 @@ export async function readSettings(port: PgPort, sql: Sql, patience: Patience): 
     standbys: Number(row["standbys"]),
     timeouts: row["timeouts"] ?? "",
     ready: row["ready"] === "true",
+    maxConnections: Number(row["max_connections"] ?? 0),
   };
 }
 
 /** Refuses what cannot keep a lock. */
-export function refuseUnsafe(settings: Settings): void {
+export function refuseUnsafe(settings: ServerSettings): void {
   if (settings.version < OLDEST) {
     throw new UnsupportedError(
       `this is PostgreSQL ${settings.version / 10_000}: holdfast needs ${OLDEST / 10_000} or later`,
@@ -50,7 +57,8 @@ export function refuseUnsafe(settings: Settings): void {
   }
   if (settings.standby) {
     throw new StoreUnavailableError(
-      "this PostgreSQL is a standby (pg_is_in_recovery), and locks live on the primary: connect to that one, or wait for the failover to end",
+      "this PostgreSQL is a standby (pg_is_in_recovery), and locks live on the primary: connect to " +
+        "that one, or wait for the failover to end",
     );
   }
   if (settings.readOnly) {
@@ -61,8 +69,12 @@ export function refuseUnsafe(settings: Settings): void {
   }
 }
 
-export async function findings(port: PgPort, sql: Sql, patience: Patience): Promise<Finding[]> {
-  const settings = await readSettings(port, sql, patience);
+export async function findings(
+  connections: Connections,
+  text: string,
+  call: CallContext,
+): Promise<Finding[]> {
+  const settings = await readSettings(connections, text, call);
   const found: Finding[] = [];
   const forget = "after a crash of the machine the server may not know who held what, nor its newest fences";
   if (settings.fsync !== "on" || settings.fullPageWrites !== "on") {
@@ -80,37 +92,46 @@ export async function findings(port: PgPort, sql: Sql, patience: Patience): Prom
     found.push({
       id: "schema",
       level: "danger",
-      what: "the tables are not there",
+      what: "tables or functions of holdfast are missing",
       why: "nothing can be locked",
-      fix: sql.schema,
+      fix: "run what `holdfast schema postgres` prints, or open a store as a user who may create them",
     });
   }
   return [...found, ...asynchronous(settings), ...timeouts(settings)];
 }
 
-function asynchronous({ standbys, standbyNames, synchronousCommit }: Settings): Finding[] {
+function asynchronous({ standbys, standbyNames, synchronousCommit }: ServerSettings): Finding[] {
   if (standbys === 0 || (standbyNames !== "" && synchronousCommit !== "local")) return [];
+  const follow = standbys === 1 ? "one standby follows" : `${standbys} standbys follow`;
   const setting = standbyNames === "" ? "synchronous_standby_names is empty" : "synchronous_commit is local";
   return [
     {
       id: "asynchronous-replication",
       level: "info",
-      what: `${standbys === 1 ? "one standby follows" : `${standbys} standbys follow`} behind the commit (${setting})`,
-      why: "a standby that is promoted may not know of the last grants: two holders may believe at once, and only the fence tells",
-      fix: "set synchronous_standby_names and leave synchronous_commit on, and check the fence at the resource",
+      what: `${follow} behind the commit (${setting})`,
+      why:
+        "a standby that is promoted may not know of the last grants: two holders may believe at once, " +
+        "and only the fence tells",
+      fix:
+        "set synchronous_standby_names and leave synchronous_commit on, and check the fence at the " +
+        "resource",
     },
   ];
 }
 
-function timeouts(settings: Settings): Finding[] {
+function timeouts(settings: ServerSettings): Finding[] {
   if (settings.timeouts === "") return [];
   return [
     {
       id: "timeouts",
       level: "info",
       what: `the server ends what takes long: ${settings.timeouts}`,
-      why: "a call of the locks that meets a busy server is ended, and so is the session that listens for wake-ups; both are begun anew",
-      fix: "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of the locks",
+      why:
+        "a call of the locks that meets a busy server is ended, and so is the session that listens for " +
+        "wake-ups; both are begun anew",
+      fix:
+        "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of " +
+        "the locks",
     },
   ];
 }
@@ -123,7 +144,9 @@ export function noPush(failure: Error | null): Finding[] {
       id: "no-push",
       level: "warning",
       what: `notifications do not arrive: ${failure.message}`,
-      why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
+      why:
+        "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next " +
+        "renewal",
       fix: "let the store connect to the server itself (a session, not a transaction pooler) for LISTEN",
     },
   ];

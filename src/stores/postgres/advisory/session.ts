@@ -1,22 +1,28 @@
-// One connection that is a lock's own: the lock lives and dies with it. Whoever stops listening to a statement on it gives the
-// connection up, because nobody could tell any more what it holds; what the server still has of it is ended by its number.
+// One connection that is a lock's own: the lock lives and dies with it. Whoever stops listening to a
+// statement on it gives the connection up, because nobody could tell any more what it holds; what the server
+// still has of it is ended by its number.
 
-import { StoreUnavailableError } from "../../core/errors.ts";
-import type { System } from "../../core/system.ts";
-import type { LockSession } from "../shared/session-desk.ts";
-import type { Patience } from "../shared/table.ts";
-import { endsConnection } from "./errors.ts";
-import { destroy, type OwnClient, type PgPort, type Row } from "./port.ts";
-import { Prepared } from "./prepared.ts";
-import type { Sql } from "./sql.ts";
-import { StatementQueue } from "./statement-queue.ts";
+import { StoreUnavailableError } from "../../../core/errors.ts";
+import type { System } from "../../../core/system.ts";
+import type { LockSession } from "../../shared/session-desk.ts";
+import type { CallContext } from "../../shared/retry-while-unsent.ts";
+import { endsConnection } from "../errors.ts";
+import { type Connections, destroy, type OwnClient, type Row } from "../client/connections.ts";
+import { Prepared } from "../client/prepared.ts";
+import type { Sql } from "../sql.ts";
+import { StatementQueue } from "../client/statement-queue.ts";
 
 /** Connections that are kept for the next lock. */
 const MOST_IDLE = 4;
+/** Of max_connections, for all session locks of one opened store. */
+const LARGEST_SHARE = 0.5;
 const NAME_LENGTH = 16;
 const QUIET = (): void => {};
 
-/** Whatever the user or the database have as their default must not end a wait, loosen a commit or change what a statement sees. */
+/**
+ * Whatever the user or the database have as their default must not end a wait, loosen a commit or change what
+ * a statement sees.
+ */
 const SETTINGS = [
   "SET statement_timeout = 0",
   "SET lock_timeout = 0",
@@ -47,13 +53,13 @@ export class Session implements LockSession {
   }
 
   static async open(
-    port: PgPort,
+    connections: Connections,
     name: string,
     listen: string,
     hear: (words: string) => void,
-    patience: Patience,
+    call: CallContext,
   ): Promise<Session> {
-    const client = await port.connect({ application_name: name }, patience);
+    const client = await connections.connect({ application_name: name }, call);
     try {
       client.on("notification", ((notice: { readonly payload?: string }) => hear(notice.payload ?? "")) as (
         ...args: readonly never[]
@@ -78,7 +84,7 @@ export class Session implements LockSession {
     return this.#client.processID ?? null;
   }
 
-  query(text: string, values: readonly unknown[], { signal }: Patience): Promise<readonly Row[]> {
+  query(text: string, values: readonly unknown[], { signal }: CallContext): Promise<readonly Row[]> {
     if (this.#dead || signal.aborted)
       return Promise.reject(new StoreUnavailableError("the session of this lock has ended"));
     return new Promise((resolve, reject) => {
@@ -114,33 +120,64 @@ export class Session implements LockSession {
 }
 
 export class Sessions {
-  readonly #port: PgPort;
+  readonly #connections: Connections;
   readonly #sql: Sql;
   readonly #system: System;
   readonly #channel: string;
   readonly #hear: (words: string) => void;
+  readonly #maxConnections: number;
   readonly #all = new Set<Session>();
+  #opening = 0;
   #idle: Session[] = [];
   #closed = false;
 
-  constructor(port: PgPort, sql: Sql, system: System, channel: string, hear: (words: string) => void) {
-    this.#port = port;
+  constructor(
+    connections: Connections,
+    sql: Sql,
+    system: System,
+    {
+      channel,
+      hear,
+      maxConnections,
+    }: {
+      readonly channel: string;
+      readonly hear: (words: string) => void;
+      readonly maxConnections: number;
+    },
+  ) {
+    this.#connections = connections;
     this.#sql = sql;
     this.#system = system;
     this.#channel = channel;
     this.#hear = hear;
+    this.#maxConnections = maxConnections;
   }
 
   /** One that holds nothing: from those that are idle, or a new one. */
-  async take(patience: Patience): Promise<Session> {
+  async take(call: CallContext): Promise<Session> {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop())
       if (!idle.dead) return idle;
+    this.#refuseTooMany();
     const name = `holdfast ${this.#system.randomId().slice(0, NAME_LENGTH)}`;
-    const session = await Session.open(this.#port, name, this.#channel, this.#hear, patience);
+    this.#opening += 1;
+    const session = await Session.open(this.#connections, name, this.#channel, this.#hear, call).finally(
+      () => (this.#opening -= 1),
+    );
     session.onSilence = () => this.#dropIdle();
     if (this.#closed) session.kill();
     this.#all.add(session);
     return session;
+  }
+
+  /** A process that needs a connection per lock must not take all that the server has. */
+  #refuseTooMany(): void {
+    const most = Math.floor(this.#maxConnections * LARGEST_SHARE);
+    if (this.#all.size + this.#opening < most) return;
+    throw new StoreUnavailableError(
+      `advisory mode needs a connection per lock that is held or waited for, and this process has ${most}, ` +
+        `half of max_connections (${this.#maxConnections}): hold fewer locks at once, use mode "table", or ` +
+        `raise max_connections`,
+    );
   }
 
   /** It holds nothing any more. */
@@ -152,10 +189,10 @@ export class Sessions {
   }
 
   /** Ends it here and at the server. Resolves when the server has nothing of it any more. */
-  async end(session: Session, patience: Patience): Promise<void> {
+  async end(session: Session, call: CallContext): Promise<void> {
     session.onEnd = null;
     this.#drop(session);
-    await this.#port.query(this.#sql.session_end, [session.pid, session.name], patience);
+    await this.#connections.query(this.#sql.session_end, [session.pid, session.name], call);
   }
 
   close(): void {

@@ -1,21 +1,24 @@
-// Is there a pooler between us and the server that gives every transaction another session? A session lock would then be taken
-// on one session and let go on another, or never. Asked before anything is set on a connection, because it might be somebody else's.
+// Is there a pooler between us and the server that gives every transaction another session? A session lock
+// would then be taken on one session and let go on another, or never. Asked before anything is set on a
+// connection, because it might be somebody else's.
 
-import { UnsafeStoreError } from "../../core/errors.ts";
-import type { Finding } from "../../core/store.ts";
-import { destroy, type OwnClient, type PgPort } from "./port.ts";
+import { UnsafeStoreError } from "../../../core/errors.ts";
+import type { Finding } from "../../../core/store.ts";
+import { type Connections, destroy, type OwnClient } from "./connections.ts";
 
 export type Path = "direct" | "session" | "transaction";
 
 const TRIES = 3;
 
 /**
- * 1. The server tells its number at the start of a connection. If it is the number of the session, nobody stands between.
- * 2. Else two connections are tried against each other: while one is inside a transaction, a pooler that shares sessions has to give
+ * 1. The server tells its number at the start of a connection. If it is the number of the session, nobody
+ * stands between.
+ * 2. Else two connections are tried against each other: while one is inside a transaction, a pooler that
+ * shares sessions has to give
  *    the other a different one than before, or has given the same one to both.
  */
-export async function pathOf(port: PgPort): Promise<Path> {
-  const [one, two] = [await port.connect(), await port.connect()];
+export async function detectPooler(connections: Connections): Promise<Path> {
+  const [one, two] = [await connections.connect(), await connections.connect()];
   try {
     if (one.processID !== null && one.processID === (await pidOf(one))) return "direct";
     for (let tries = 0; tries < TRIES; tries += 1) {
@@ -38,12 +41,14 @@ async function pidOf(client: OwnClient): Promise<number> {
 }
 
 const FIX =
-  'connect to the server itself, or to a pooler in session mode, or use the table mode, which works behind any pooler; or accept it with allow: ["pooler"]';
+  "connect to the server itself, or to a pooler in session mode, or use the table mode, which works behind " +
+  'any pooler; or accept it with allow: ["pooler"]';
 
 export function refusePooler(path: Path, allow: readonly string[]): void {
   if (path !== "transaction" || allow.includes("pooler")) return;
   throw new UnsafeStoreError(
-    "between this process and PostgreSQL stands a pooler that changes the session with every transaction, so a session lock would be nobody's",
+    "between this process and PostgreSQL stands a pooler that changes the session with every " +
+      "transaction, so a session lock would be nobody's",
     { setting: "pool_mode", fix: FIX },
   );
 }

@@ -4,12 +4,11 @@
 // works behind a transaction pooler; statements are prepared only where no pooler stands between
 // (prepared.ts).
 
-import { StoreUnavailableError } from "../../core/errors.ts";
-import { PoolHealth } from "../shared/pool-health.ts";
-import { retryWhileUnsent } from "../shared/retry-while-unsent.ts";
-import type { Patience } from "../shared/table.ts";
-import { CancelRequests } from "./cancel.ts";
-import { isPermanent, isServerError } from "./errors.ts";
+import { StoreUnavailableError } from "../../../core/errors.ts";
+import { PoolHealth } from "../../shared/pool-health.ts";
+import { type CallContext, retryWhileUnsent } from "../../shared/retry-while-unsent.ts";
+import { isPermanent, isServerError } from "../errors.ts";
+import { CancelRequests } from "./cancel-requests.ts";
 import { Prepared } from "./prepared.ts";
 
 export type Row = Readonly<Record<string, string | null>>;
@@ -21,6 +20,10 @@ export interface PgClient {
     readonly text: string;
     readonly values?: readonly unknown[];
   }): Promise<{ readonly rows: Row[] }>;
+  query(
+    query: { readonly name?: string; readonly text: string; readonly values?: readonly unknown[] },
+    settle: (error: Error | null | undefined, result: { readonly rows: Row[] }) => void,
+  ): void;
   on(event: string, listener: (...args: readonly never[]) => void): unknown;
   off(event: string, listener: (...args: readonly never[]) => void): unknown;
   readonly processID?: number | null;
@@ -52,10 +55,11 @@ export interface PgPool {
 
 const QUIET = (): void => {};
 const CONNECT_MS = 2_000;
-const NO_TABLE = "42P01";
+/** undefined_table, undefined_function */
+const MISSING = ["42P01", "42883"];
 
-/** For what nobody gives up. A signal each: one for all would collect the listeners of everything that is under way. */
-export function forEver(): Patience {
+/** For a call that nobody gives up. A signal each: one for all would collect the listeners of all calls. */
+export function newCall(): CallContext {
   return { signal: new AbortController().signal };
 }
 
@@ -66,18 +70,27 @@ export function isPool(pool: unknown): pool is PgPool {
   return shape && typeof connect === "function" && typeof end === "function";
 }
 
-export class PgPort {
+/** A statement without a signal, on its way. Its connection is given up once it is overdue. */
+interface DirectCall {
+  readonly overdueAtMs: number;
+  giveUp(): void;
+}
+
+type Settle = (error: unknown, rows: readonly Row[] | null) => void;
+
+export class Connections {
   readonly #pool: PgPool;
   readonly #own: boolean;
   readonly #nowMs: () => number;
   readonly #prepared = new Prepared();
   readonly #cancels = new CancelRequests();
   readonly #health: PoolHealth;
+  readonly #direct = new Set<DirectCall>();
   /** Connections beside the pool are replaced with those of the pool. */
   onSilence: (() => void) | null = null;
-  /** Makes the tables that a statement missed. */
-  #make: (() => Promise<void>) | null = null;
-  #making: Promise<void> | null = null;
+  /** Creates the tables that a statement missed. */
+  #create: (() => Promise<void>) | null = null;
+  #creating: Promise<void> | null = null;
   #ending: Promise<void> | null = null;
 
   constructor(pool: PgPool, own: boolean, nowMs: () => number) {
@@ -89,62 +102,130 @@ export class PgPort {
     if (own) pool.on("error", QUIET);
   }
 
-  /** From now on tables that are gone, as after a restore, are made again: by whoever misses them first, and once for all. */
-  remakeBy(make: () => Promise<void>): void {
-    this.#make = make;
+  /**
+   * From now on tables that are gone, as after a restore, are created again: by the first call that misses
+   * them.
+   */
+  onMissingTable(create: () => Promise<void>): void {
+    this.#create = create;
   }
 
-  /** One statement. It is sent a second time only where its tables were gone, so that it cannot have done anything. */
-  async query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
+  /**
+   * One statement. It is sent a second time only where its tables were gone, so that it cannot have done
+   * anything.
+   */
+  async query(text: string, values: readonly unknown[], call: CallContext): Promise<readonly Row[]> {
     try {
-      return await this.#query(text, values, patience);
+      return await this.#query(text, values, call);
     } catch (error) {
-      if (!(await this.remade(error))) throw error;
-      return this.#query(text, values, patience);
+      if (!(await this.recreate(error))) throw error;
+      return this.#query(text, values, call);
     }
   }
 
-  /** Whether this error was of tables that are gone, and they are there again. Who may not make them is told that they are missing. */
-  async remade(error: unknown): Promise<boolean> {
-    if (this.#make === null || !isServerError(error) || error.code !== NO_TABLE) return false;
-    this.#making ??= this.#make().finally(() => (this.#making = null));
-    return this.#making.then(
+  /**
+   * The same without a promise, a signal or a timer, for the uncontended path: core keeps the deadline.
+   * Whatever
+   * is not simple takes the way of `query`. `send` runs just before the statement leaves; false: it must not.
+   */
+  queryDirect(
+    text: string,
+    values: readonly unknown[],
+    call: CallContext & { readonly timeoutMs: number },
+    settle: Settle,
+  ): void {
+    this.#giveUpOverdue();
+    const retry = (): void =>
+      void this.query(text, values, call).then(
+        (rows) => settle(null, rows),
+        (error: unknown) => settle(error, null),
+      );
+    this.#pool.connect((_error, client) => {
+      if (client === undefined) return retry();
+      const name = this.#prepared.nameOf(client, text);
+      if (!this.#health.isUsable(client) || name === undefined) {
+        client.release(!this.#health.isUsable(client));
+        return retry();
+      }
+      try {
+        call.sent?.();
+      } catch (error) {
+        client.release();
+        return settle(error, null);
+      }
+      client.on("error", QUIET);
+      const sentAtMs = this.#nowMs();
+      const end = (broken: boolean): void => {
+        client.off("error", QUIET);
+        client.release(broken);
+        this.#direct.delete(direct);
+      };
+      const direct: DirectCall = {
+        overdueAtMs: sentAtMs + call.timeoutMs,
+        giveUp: () => {
+          if (this.#health.givenUp(sentAtMs)) this.onSilence?.();
+          this.#cancels.send(client);
+          end(true);
+        },
+      };
+      this.#direct.add(direct);
+      const statement = name === null ? { text, values } : { name, text, values };
+      client.query(statement, (error, result) => {
+        const isAnswer = error === null || error === undefined || isServerError(error);
+        if (this.#direct.has(direct)) end(!isAnswer);
+        if (isAnswer) this.#health.answered(client);
+        if (error === null || error === undefined) return settle(null, result.rows);
+        if (this.#prepared.isPlanGone(client, error)) return retry();
+        this.recreate(error).then(
+          (isThere) => (isThere ? retry() : settle(error, null)),
+          () => settle(error, null),
+        );
+      });
+    });
+  }
+
+  /** Whether this error was of tables that are gone, and they are there again. */
+  async recreate(error: unknown): Promise<boolean> {
+    if (this.#create === null || !isServerError(error) || !MISSING.includes(error.code)) return false;
+    this.#creating ??= this.#create().finally(() => (this.#creating = null));
+    return this.#creating.then(
       () => true,
       () => false,
     );
   }
 
   /** A connection whose caller has given up is not used again, and its statement is cancelled. */
-  async #query(text: string, values: readonly unknown[], patience: Patience): Promise<readonly Row[]> {
-    const client = await this.#retry(patience, () => this.#checkOutUsable(patience.signal));
+  async #query(text: string, values: readonly unknown[], call: CallContext): Promise<readonly Row[]> {
+    this.#giveUpOverdue();
+    const client = await this.#retry(call, () => this.#checkOutUsable(call.signal));
     try {
-      if (patience.signal.aborted) throw noConnection();
-      patience.sent?.();
+      if (call.signal.aborted) throw noConnection();
+      call.sent?.();
     } catch (error) {
       client.off("error", QUIET);
       client.release();
       throw error;
     }
     const sentAtMs = this.#nowMs();
-    let broken = true;
+    let isOurs = true;
     const giveUp = (): void => {
-      patience.signal.removeEventListener("abort", giveUp);
+      call.signal.removeEventListener("abort", giveUp);
       if (this.#health.givenUp(sentAtMs)) this.onSilence?.();
       this.#cancels.send(client);
       client.release(true);
-      broken = false;
+      isOurs = false;
     };
-    patience.signal.addEventListener("abort", giveUp, { once: true });
+    call.signal.addEventListener("abort", giveUp, { once: true });
     try {
       const { rows } = await this.#prepared.query(client, text, values);
-      patience.signal.removeEventListener("abort", giveUp);
-      if (broken) client.release();
+      call.signal.removeEventListener("abort", giveUp);
+      if (isOurs) client.release();
       this.#health.answered(client);
       return rows;
     } catch (error) {
-      patience.signal.removeEventListener("abort", giveUp);
+      call.signal.removeEventListener("abort", giveUp);
       // An error of the server leaves the connection as it was; anything else does not.
-      if (broken) client.release(!isServerError(error));
+      if (isOurs) client.release(!isServerError(error));
       if (isServerError(error)) this.#health.answered(client);
       throw error;
     } finally {
@@ -153,20 +234,30 @@ export class PgPort {
   }
 
   /** A connection of our own, beside the pool. It keeps no process alive. */
-  connect(settings: object = {}, patience: Patience = forEver()): Promise<OwnClient> {
-    return this.#retry(patience, () => this.#connect(settings));
+  connect(settings: object = {}, call: CallContext = newCall()): Promise<OwnClient> {
+    return this.#retry(call, () => this.#connect(settings));
   }
 
   close(): Promise<void> {
+    for (const call of [...this.#direct]) call.giveUp();
     if (!this.#own) return Promise.resolve();
     this.#ending ??= this.#pool.end();
     return this.#ending;
   }
 
+  /**
+   * Core has stopped waiting for these, and asks for something else: their connections must not stay away.
+   */
+  #giveUpOverdue(): void {
+    if (this.#direct.size === 0) return;
+    const nowMs = this.#nowMs();
+    for (const call of this.#direct) if (call.overdueAtMs <= nowMs) call.giveUp();
+  }
+
   /** For what comes before a statement: nothing has been sent, whatever the error. */
-  #retry<T>(patience: Patience, connect: () => Promise<T>): Promise<T> {
+  #retry<T>(call: CallContext, connect: () => Promise<T>): Promise<T> {
     const isUnsent = (error: unknown): boolean => this.#ending === null && !isPermanent(error);
-    return retryWhileUnsent(patience, this.#nowMs, connect, { isUnsent });
+    return retryWhileUnsent(call, this.#nowMs, connect, { isUnsent });
   }
 
   async #connect(settings: object): Promise<OwnClient> {
@@ -203,7 +294,8 @@ export class PgPort {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => reject(noConnection());
       signal.addEventListener("abort", giveUp, { once: true });
-      // By callback: the server's farewell may stand in the same piece as its welcome, and is told before any promise is.
+      // By callback: the server's farewell may stand in the same piece as its welcome, and is told before any
+      // promise is.
       this.#pool.connect((error, client) => {
         signal.removeEventListener("abort", giveUp);
         if (client === undefined) return reject(error ?? noConnection());

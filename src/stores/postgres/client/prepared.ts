@@ -1,15 +1,20 @@
-// Statements that the server plans once per connection, and not each time: planning is most of what a short statement costs. Only on
-// connections that are known to lead to one session of the server: behind a pooler the next statement may meet another session.
+// Statements that the server plans once per connection, and not each time: planning is most of what a short
+// statement costs. Only on connections that are known to lead to one session of the server: behind a pooler
+// the next statement may meet another session.
 
 import { createHash } from "node:crypto";
-import type { PgClient, Row } from "./port.ts";
+import type { PgClient, Row } from "./connections.ts";
 
-/** Somebody has thrown the plan away (DISCARD ALL), or the table has changed: told before anything was done. */
+/**
+ * Somebody has thrown the plan away (DISCARD ALL), or the table has changed: told before anything was done.
+ */
 const PLAN_GONE: readonly string[] = ["26000", "0A000"];
 const NAME_LENGTH = 24;
 
 export class Prepared {
-  /** Whether a connection leads to the session whose number it was told at its start; asked on its first use. */
+  /**
+   * Whether a connection leads to the session whose number it was told at its start; asked on its first use.
+   */
   readonly #direct = new WeakMap<PgClient, boolean>();
   readonly #names = new Map<string, string>();
 
@@ -25,10 +30,25 @@ export class Prepared {
     try {
       return await client.query({ name: this.#name(text), text, values });
     } catch (error) {
-      if (!PLAN_GONE.includes(codeOf(error))) throw error;
-      this.#direct.set(client, false);
+      if (!this.isPlanGone(client, error)) throw error;
       return client.query({ text, values });
     }
+  }
+
+  /**
+   * The name of a prepared statement, null where it must not be prepared, undefined where that is not known
+   * yet.
+   */
+  nameOf(client: PgClient, text: string): string | null | undefined {
+    const direct = this.#direct.get(client);
+    return direct === true ? this.#name(text) : direct === false ? null : undefined;
+  }
+
+  /** Whether this error says that the plan is gone. Nothing is prepared on this connection from then on. */
+  isPlanGone(client: PgClient, error: unknown): boolean {
+    if (!PLAN_GONE.includes(codeOf(error))) return false;
+    this.#direct.set(client, false);
+    return true;
   }
 
   /** The number of the session that a connection leads to. */
