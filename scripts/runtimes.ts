@@ -1,6 +1,6 @@
-// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node, on Bun and
-// on Deno, each with memory, local, redis and postgres, and with children of all of them in one directory.
-// `npm test` does not run this: it tests the Node that runs it.
+// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node, on Bun
+// and on Deno, each with memory, local, redis and postgres, and with children of all of them in one
+// directory. `npm test` does not run this: it tests the Node that runs it.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// `createTestLocks`: real locks for the tests of an application, in virtual time and without a server. The test
-// moves the time, and makes happen what is rare in production: a busy key, a lost lease, an outage.
+// `createTestLocks`: real locks for the tests of an application, in virtual time and without a server. The
+// test moves the time, and makes happen what is rare in production: a busy key, a lost lease, an outage.
 
 import type { Locks } from "../core/api.ts";
 import { InvalidArgumentError } from "../core/errors.ts";

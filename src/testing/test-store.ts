@@ -1,5 +1,6 @@
-// The store of `createTestLocks`: a memory store of its own for each instance, which a test can take away, and
-// in which a test can act for another process. What a test does here takes effect before the call returns.
+// The store of `createTestLocks`: a memory store of its own for each instance, which a test can take away,
+// and in which a test can act for another process. What a test does here takes effect before the call
+// returns.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../core/errors.ts";
 import { checkKey, showKey } from "../core/key.ts";

@@ -1,5 +1,5 @@
-// Any well-formed text, for properties. fast-check has `unit: "binary"` for this, but takes a second and a half
-// of a processor to prepare it, in every process that uses it.
+// Any well-formed text, for properties. fast-check has `unit: "binary"` for this, but takes a second and a
+// half of a processor to prepare it, in every process that uses it.
 
 import fc from "fast-check";
 
@@ -12,7 +12,7 @@ const codePoint: fc.Arbitrary<string> = fc
   .nat(CODE_POINTS - SURROGATES - 1)
   .map((n) => String.fromCodePoint(n < FIRST_SURROGATE ? n : n + SURROGATES));
 
-/** Half of the code points are below 256: control characters, digits and punctuation are the interesting ones. */
+/** Half of the code points are below 256: control characters, digits and punctuation matter most. */
 const unit: fc.Arbitrary<string> = fc.oneof(
   fc.nat(0xff).map((n) => String.fromCodePoint(n)),
   codePoint,
