@@ -102,6 +102,11 @@ const TABLE: readonly Row[] = [
       "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
   },
   {
+    of: /^testing\/test-(locks|store)\.ts$/,
+    may: [/^core\//, /^stores\/memory\//, /^testing\/(test-store|virtual-system)\.ts$/],
+    remedy: "locks for the tests of an application join core, the memory store and the virtual clock",
+  },
+  {
     of: /^testing\//,
     may: [...PUBLIC, /^testing\//, /^system\/node\.ts$/, NODE, OUTSIDE],
     mayTypes: [CONTRACT],
