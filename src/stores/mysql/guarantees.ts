@@ -8,9 +8,10 @@ export const ROW_POLL_MS = 1_000;
 /** A waiter to whom the row has come may take so long to say so. The server counts in whole seconds. */
 export const ROW_CLAIM_MS = 1_000;
 
-/** A chosen waiter of the lease table may take so long to answer; it beats four times in that time. */
+/** A waiter of the lease table that was called has the key reserved for so long. */
 const CLAIM_MS = 2_000;
-const HEARTBEAT_MS: number = CLAIM_MS / 4;
+/** The first waiter attempts again this often, as the procedures say. */
+const HEARTBEAT_MS = 1_000;
 
 export const mysqlGuarantees: Guarantees = {
   // On one server a fence is a row that is committed before the grant is told. Over a failover to a server that may lack the

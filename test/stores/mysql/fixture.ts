@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import type { OpenStore } from "../../../src/core/store.ts";
 import type { Lease, Locks } from "../../../src/index.ts";
 import { mysql, type MysqlOptions } from "../../../src/stores/mysql/index.ts";
-import type { SqlConnection } from "../../../src/stores/mysql/port.ts";
+import type { SqlConnection } from "../../../src/stores/mysql/client/port.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 
 import { io } from "../../support/store-calls.ts";
@@ -22,6 +22,12 @@ export function relayed(one: SqlConnection, run: SqlConnection["run"]): SqlConne
       return one.alive;
     },
     run,
+    send(text, values, settle) {
+      run(text, values).then(
+        (answer) => settle(null, answer),
+        (error: unknown) => settle(error, null),
+      );
+    },
     ping: () => one.ping(),
     onEnd: (listener) => one.onEnd(listener),
     destroy: () => one.destroy(),

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
-import { parseUrl } from "../../../src/stores/mysql/address.ts";
-import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client.ts";
-import { Fleet } from "../../../src/stores/mysql/fleet.ts";
-import { Pool } from "../../../src/stores/mysql/pool.ts";
+import { parseUrl } from "../../../src/stores/mysql/options.ts";
+import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client/mysql2.ts";
+import { Fleet } from "../../../src/stores/mysql/client/primary-finder.ts";
+import { Pool } from "../../../src/stores/mysql/client/pool.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { io, until } from "./fixture.ts";
 
