@@ -63,7 +63,9 @@ export class Acquire {
     return this.#callAttempt(request, open, counted);
   }
 
-  /** As `attempt`, by callback and without a signal. Falls back to promises where the fast path does not do. */
+  /**
+   * As `attempt`, by callback and without a signal. Falls back to promises where the fast path does not do.
+   */
   attemptDirect(request: Request, open: OpenRequest, settle: DirectSettle): void {
     const { steps } = this.#deps;
     const timeoutMs = callTimeoutMs(request);
@@ -89,7 +91,9 @@ export class Acquire {
     else general(false);
   }
 
-  /** `used`: the last fence of each key, or null where nobody can say. `mayArrive`: an attempt may still come. */
+  /**
+   * `used`: the last fence of each key, or null where nobody can say. `mayArrive`: an attempt may still come.
+   */
   async release(
     request: Request,
     used: readonly bigint[] | null,
@@ -249,7 +253,9 @@ function busyOf(rows: readonly Row[], { queue }: Request): Busy {
   const [row] = rows;
   const nowUs = Number(row?.["now_us"]);
   const position = Number(row?.["position"]);
-  const holders: HolderInfo[] = rows.filter((one) => one["label"] !== null).map((one) => holderInfo(one, nowUs));
+  const holders: HolderInfo[] = rows
+    .filter((one) => one["label"] !== null)
+    .map((one) => holderInfo(one, nowUs));
   return {
     againMs: Number(row?.["again_ms"]),
     ...(queue && position < COUNTED_POSITIONS ? { position } : {}),

@@ -1,5 +1,5 @@
-// How MySQL, MariaDB and their client fail, told to people: what happened and what to do (P17). Never decides anything but
-// whether the same statement is worth another look; the cause is kept.
+// How MySQL, MariaDB and their client fail, told to people: what happened and what to do (P17). Never decides
+// anything but whether the same statement is worth another look; the cause is kept.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
@@ -77,7 +77,8 @@ export function isPrimaryMoved(error: unknown): boolean {
 
 export function damagedRow(key: string, cause?: unknown): UnsafeStoreError {
   return new UnsafeStoreError(
-    `the record of ${showKey(key)} is damaged, or holdfast did not write it, so nobody can know who holds the key`,
+    `the record of ${showKey(key)} is damaged, or holdfast did not write it, so nobody can know who ` +
+      `holds the key`,
     {
       setting: "record",
       fix: "stop every process that uses this key, then delete its rows (namespace and key stand in them)",
@@ -97,7 +98,10 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === DEADLOCK;
 }
 
-/** The victim of a deadlock, or a lock-wait timeout: nothing has happened, and the same statement may go through. */
+/**
+ * The victim of a deadlock, or a lock-wait timeout: nothing has happened, and the same statement may go
+ * through.
+ */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
   return code === DEADLOCK || LOCKED.includes(code);

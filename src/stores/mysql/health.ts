@@ -1,4 +1,5 @@
-// What kind of server this is, and is it safe to lock on (P19)? Asked when a store is opened, and by `check()`.
+// What kind of server this is, and is it safe to lock on (P19)? Asked when a store is opened, and by
+// `check()`.
 
 import { StoreUnavailableError, UnsafeStoreError, UnsupportedError } from "../../core/errors.ts";
 import type { Finding } from "../../core/store.ts";
@@ -102,7 +103,9 @@ function idleTransactions({ idleTransactionSeconds: seconds }: ServerFacts): Fin
       level: "danger",
       what: `the server ends a transaction that says nothing for ${seconds} s`,
       why: "in row mode that frees the row while its holder still works",
-      fix: "set idle_transaction_timeout and idle_write_transaction_timeout to 0, or use the lease table (without ?mode=row)",
+      fix:
+        "set idle_transaction_timeout and idle_write_transaction_timeout to 0, or use the lease table " +
+        "(without ?mode=row)",
     },
   ];
 }
@@ -116,7 +119,9 @@ function idleSessions({ idleSeconds }: ServerFacts): Finding[] {
       id: "timeouts",
       level: "warning",
       what: `wait_timeout is ${idleSeconds} s`,
-      why: "connections that rest between two calls are ended by the server; the next call pays for a new one, and what is held in a session is lost with it",
+      why:
+        "connections that rest between two calls are ended by the server; the next call pays for a " +
+        "new one, and what is held in a session is lost with it",
       fix: `set wait_timeout to ${IDLE_SECONDS} or more for this user's sessions`,
     },
   ];
@@ -135,7 +140,9 @@ function durability({ flush, syncBinlog }: ServerFacts): Finding[] {
       id: "durability",
       level: "warning",
       what: lax.join(", "),
-      why: "after a power cut the server may have forgotten its last second: a lease that was granted in it, and its fence",
+      why:
+        "after a power cut the server may have forgotten its last second: a lease that was granted in " +
+        "it, and its fence",
       fix: "set innodb_flush_log_at_trx_commit = 1 and sync_binlog = 1",
     },
   ];
@@ -155,7 +162,9 @@ const ASYNCHRONOUS: Finding = {
   id: "asynchronous-replication",
   level: "info",
   what: "several servers replicate behind the commit",
-  why: "after a failover the new primary grants nothing until every lease of the old one is over; what the old one granted and did not replicate is covered by the fence, which goes by the clock then",
+  why:
+    "after a failover the new primary grants nothing until every lease of the old one is over; what " +
+    "the old one granted and did not replicate is covered by the fence, which goes by the clock then",
   fix: "check the fence at the resource; keep maxTtl short, because it is the length of that pause",
 };
 
@@ -163,6 +172,8 @@ const NO_PUSH: Finding = {
   id: "no-push",
   level: "warning",
   what: "this opened store cannot be woken by others: it has no session that waits on the server",
-  why: "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next renewal",
+  why:
+    "waiters learn of their turn by their heartbeat only, and holders of a revocation by their next " +
+    "renewal",
   fix: "allow one more connection to this user (max_connections, max_user_connections)",
 };

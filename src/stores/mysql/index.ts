@@ -1,5 +1,5 @@
-// `holdfast/mysql`: locks on MySQL and MariaDB. This file stays light: the client and the rest of the store are loaded when a
-// store is opened, never on import.
+// `holdfast/mysql`: locks on MySQL and MariaDB. This file stays light: the client and the rest of the store
+// are loaded when a store is opened, never on import.
 
 import { duration } from "../../core/duration.ts";
 import { InvalidArgumentError } from "../../core/errors.ts";
@@ -9,6 +9,7 @@ import { mysqlGuarantees, mysqlRowGuarantees, mysqlSeveralGuarantees } from "./g
 import type { RowOptions } from "./row-mode/store.ts";
 
 export { mysqlGuarantees, mysqlRowGuarantees, mysqlSeveralGuarantees } from "./guarantees.ts";
+export { schemaSql } from "./schema.ts";
 
 export interface MysqlOptions {
   /** `mysql://user:password@host:port/database`; several hosts are parted by commas. */
@@ -19,9 +20,15 @@ export interface MysqlOptions {
   readonly maxTtl?: number | string;
   /** Row mode: so many connections may hold or wait for a lock. Default 100. */
   readonly maxConnections?: number;
-  /** False: tables and procedures are never created at run time. `holdfast schema mysql` prints them. Default true. */
+  /**
+   * False: tables and procedures are never created at run time. `holdfast schema mysql` prints them. Default
+   * true.
+   */
   readonly createSchema?: boolean;
-  /** Options of TLS, as mysql2 takes them; `?ssl=true` in the URL for none. The host name is checked unless `verifyIdentity` is false. */
+  /**
+   * Options of TLS, as mysql2 takes them; `?ssl=true` in the URL for none. The host name is checked unless
+   * `verifyIdentity` is false.
+   */
   readonly ssl?: object;
 }
 
@@ -43,7 +50,9 @@ export function mysql(options: MysqlOptions): Store {
     options.maxConnections ?? query.get("maxConnections") ?? DEFAULT_MAX_CONNECTIONS,
   );
   if (!Number.isSafeInteger(maxConnections) || maxConnections < 1)
-    throw new InvalidArgumentError(`maxConnections must be a whole number of at least 1, got ${maxConnections}`);
+    throw new InvalidArgumentError(
+      `maxConnections must be a whole number of at least 1, got ${maxConnections}`,
+    );
   if (mode === "row") return rowStore(full, { maxConnections, createSchema });
   const maxTtlMs = readMaxTtl(options.maxTtl ?? query.get("maxTtl") ?? DEFAULT_MAX_TTL);
   return {
@@ -90,7 +99,9 @@ function refuseUnknown(given: readonly string[], known: readonly string[], what:
 
 function isOn(name: string, text: string): boolean {
   if (text === "true" || text === "false") return text === "true";
-  throw new InvalidArgumentError(`${name} in the URL of a MySQL must be true or false, got ${JSON.stringify(text)}`);
+  throw new InvalidArgumentError(
+    `${name} in the URL of a MySQL must be true or false, got ${JSON.stringify(text)}`,
+  );
 }
 
 function readMaxTtl(value: number | string): number {

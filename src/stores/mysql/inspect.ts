@@ -1,5 +1,5 @@
-// What a store tells people and operators: inspect, list, owns, note, revoke. Reading changes nothing: what has
-// expired and was not swept yet is left out here.
+// What a store tells people and operators: inspect, list, owns, note, revoke. Reading changes nothing: what
+// has expired and was not swept yet is left out here.
 
 import type {
   HolderInfo,
@@ -73,7 +73,11 @@ export class Inspect {
     await this.#steps.byNames(statement, [text, id], names, call);
   }
 
-  async revoke(key: string, { fence, reason, force }: RevokeOptions, call: CallContext): Promise<RevokeAnswer> {
+  async revoke(
+    key: string,
+    { fence, reason, force }: RevokeOptions,
+    call: CallContext,
+  ): Promise<RevokeAnswer> {
     const { bytes } = encodeKeys(this.#steps, [key]);
     const values = [fence === undefined ? null : Number(fence), reason, force ? 1 : 0];
     const { rows } = await this.#steps.call("revoke", bytes, values, call);
@@ -95,7 +99,10 @@ export class Inspect {
         (one) => Number(one["alive_us"]) > nowUs - FORGOTTEN_US,
       );
       if (held.length === 0 && waiting.length === 0) return [];
-      const limits = [held.length === 0 ? 1 : Number(row["size"]), ...waiting.map((one) => Number(one["size"]))];
+      const limits = [
+        held.length === 0 ? 1 : Number(row["size"]),
+        ...waiting.map((one) => Number(one["size"])),
+      ];
       return [
         {
           key: textOf(row["lock_key"]),

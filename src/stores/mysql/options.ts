@@ -1,5 +1,5 @@
-// `mysql://user:password@h1:3306,h2/database?mode=row`: several hosts, so it is not a URL that the platform could read.
-// Nothing of it is ever shown: it may hold a password.
+// `mysql://user:password@h1:3306,h2/database?mode=row`: several hosts, so it is not a URL that the platform
+// could read. Nothing of it is ever shown: it may hold a password.
 
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { Address } from "./client/port.ts";
@@ -57,6 +57,7 @@ function plain(text: string): string {
 
 function badUrl(): InvalidArgumentError {
   return new InvalidArgumentError(
-    "the URL of a MySQL or MariaDB is mysql://user:password@host:port/database, with several hosts parted by commas; special characters are percent-encoded",
+    "the URL of a MySQL or MariaDB is mysql://user:password@host:port/database, with several hosts " +
+      "parted by commas; special characters are percent-encoded",
   );
 }

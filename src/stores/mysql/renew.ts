@@ -37,7 +37,9 @@ export async function renewAll(steps: Steps, items: readonly Item[], io: Io): Pr
   return items.map((item) => answers.get(item) ?? { state: "unknown" });
 }
 
-/** Those of several whose rows somebody else has locked, asked without waiting. An UPDATE cannot skip them. */
+/**
+ * Those of several whose rows somebody else has locked, asked without waiting. An UPDATE cannot skip them.
+ */
 async function lockedItems(steps: Steps, items: readonly Item[], io: Io): Promise<ReadonlySet<Item>> {
   if (items.length < 2) return new Set();
   const namesOf = ({ request }: Item): string[] => request.keys.map((key) => hex(steps.hash(key)));
@@ -60,10 +62,12 @@ async function renewOne(steps: Steps, item: Item, io: Io): Promise<RenewAnswer> 
   const lastsUs = toUs(ttlMs + graceMs);
   if (keys.length === 1 && mode === "exclusive" && limit === 1) {
     const values = [Number(lastFences[0]), shortened(label), lastsUs, steps.hash(keys[0] as string), id];
-    const { met } = await steps.guarded(sql["renew_fast"], "is_primary", values, io).catch((error: unknown) => {
-      if (isDamage(error)) return { met: 0 };
-      throw error;
-    });
+    const { met } = await steps
+      .guarded(sql["renew_fast"], "is_primary", values, io)
+      .catch((error: unknown) => {
+        if (isDamage(error)) return { met: 0 };
+        throw error;
+      });
     if (met === 1) return { state: "renewed", validMs: ttlMs };
   }
   const { bytes } = encodeKeys(steps, keys, lastFences);

@@ -1,5 +1,5 @@
-// The tables and procedures: in versions, made on first use under a named lock when this user may. When it may
-// not, or the caller forbids it, the error names the command that prints the statements.
+// The tables and procedures: in versions, made on first use under a named lock when this user may. When it
+// may not, or the caller forbids it, the error names the command that prints the statements.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
 import { codeOf, DENIED, INCOMPLETE_SCHEMA } from "./errors.ts";
@@ -7,7 +7,7 @@ import type { SqlConnection } from "./client/port.ts";
 import { sql } from "./sql.ts";
 
 /** Of the tables and procedures of the lease table. Procedures have it in their names. */
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 1;
 
 const TABLES: readonly string[] = [
   ...[sql["table_locks"], sql["table_holders"], sql["table_waiters"], sql["table_ended"]],
@@ -26,7 +26,8 @@ const PROCEDURE_EXISTS = 1304;
 const LOCK = "CONCAT('holdfast:schema:', LEFT(SHA2(DATABASE(), 256), 32))";
 const LOCK_WAIT_S = 10;
 const RIGHTS =
-  "SELECT, INSERT, UPDATE, DELETE on the tables holdfast_% and, for the lease table, EXECUTE on the procedures";
+  "SELECT, INSERT, UPDATE, DELETE on the tables holdfast_% and, for the lease table, EXECUTE on the " +
+  "procedures";
 
 /** Everything that both modes need, as the command-line client of MySQL and MariaDB reads it. */
 export function schemaSql(): string {
@@ -59,7 +60,8 @@ export function tableSchema(mayCreate: boolean): Schema {
 export function rowSchema(mayCreate: boolean): Schema {
   return {
     async ensure(connection, remake) {
-      if (!remake && (await exists(connection, "SELECT 1 FROM holdfast_row, holdfast_row_holder LIMIT 0"))) return;
+      if (!remake && (await exists(connection, "SELECT 1 FROM holdfast_row, holdfast_row_holder LIMIT 0")))
+        return;
       if (!mayCreate) throw missing("createSchema is false");
       await create(connection, ROW_TABLES);
     },
@@ -110,8 +112,8 @@ function missing(why: string, cause?: unknown): StoreUnavailableError {
 }
 
 /**
- * Versions 0.1 and 0.2 kept their locks in other tables, which do not exclude the locks of this version. Nothing
- * is opened while such a lock may be live (P22).
+ * Versions 0.1 and 0.2 kept their locks in other tables, which do not exclude the locks of this version.
+ * Nothing is opened while such a lock may be live (P22).
  */
 export async function refuseOldLocks(connection: SqlConnection): Promise<void> {
   const answer = await connection.run(sql["count_old_locks"]).catch((error: unknown) => {
@@ -122,7 +124,9 @@ export async function refuseOldLocks(connection: SqlConnection): Promise<void> {
   const locks = Number(answer?.rows[0]?.["locks"] ?? 0);
   if (locks === 0) return;
   throw new StoreUnavailableError(
-    `${locks} locks of holdfast 0.1 or 0.2 may be live in the table holdfast_lock, and this version does not ` +
-      "exclude them. Stop all processes of that version and wait until their leases have ended, or drop the table",
+    `${locks} locks of holdfast 0.1 or 0.2 may be live in the table holdfast_lock, and this version does ` +
+      `not ` +
+      "exclude them. Stop all processes of that version and wait until their leases have ended, or drop " +
+      "the table",
   );
 }

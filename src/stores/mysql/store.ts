@@ -1,7 +1,8 @@
-// The contract on the lease table: one method per call. An uncontended lock is one statement to take and one to
-// release it; everything else is one procedure call, which decides under the server's clock (procedures.sql).
+// The contract on the lease table: one method per call. An uncontended lock is one statement to take and one
+// to release it; everything else is one procedure call, which decides under the server's clock
+// (procedures.sql).
 
-import { isUnsent, InvalidArgumentError, LockError, markUnsent } from "../../core/errors.ts";
+import { isUnsent, InvalidArgumentError, type LockError, markUnsent } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
 import type {
   AttemptAnswer,
@@ -266,7 +267,9 @@ class MysqlStore implements OpenStore<null> {
     };
   }
 
-  /** A direct attempt that is none: the store is closed, the request has ended, or there are several hosts. */
+  /**
+   * A direct attempt that is none: the store is closed, the request has ended, or there are several hosts.
+   */
   #attemptLater(request: Request, settle: Parameters<DirectCalls<null>["attempt"]>[1]): void {
     const timeout = this.#acquire.withTimeout(request, (io) => this.attempt(request, io));
     timeout.then(

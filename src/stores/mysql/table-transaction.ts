@@ -1,13 +1,14 @@
-// Locks of the lease table inside a transaction of the caller's. A row that was locked there stays so until the
-// transaction ends, and a holder whose row is locked could neither renew nor release. Therefore:
+// Locks of the lease table inside a transaction of the caller's. A row that was locked there stays so until
+// the transaction ends, and a holder whose row is locked could neither renew nor release. Therefore:
 //
-// 1. The keys are reserved first: an ordinary, very short lease, taken outside of the transaction, all of them
-//    or none.
-// 2. The transaction locks the rows, which nobody else holds now, and writes that they are free. Until it ends,
-//    whoever wants a key waits for its row in the server. Then the rows are free if it was committed. If it was
-//    rolled back they show the reservation, which is over by then or soon after.
+// 1. The keys are reserved first: an ordinary, very short lease, taken outside of the transaction, all of
+//    them or none.
+// 2. The transaction locks the rows, which nobody else holds now, and writes that they are free. Until it
+//    ends, whoever wants a key waits for its row in the server. Then the rows are free if it was committed.
+//    If it was rolled back they show the reservation, which is over by then or soon after.
 //
-// The fence is the one of the reservation. It was committed with it, so that not even a rollback brings it back.
+// The fence is the one of the reservation. It was committed with it, so that not even a rollback brings it
+// back.
 
 import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
 import type { AttemptAnswer, HolderInfo, Io, Request, TransactionDesk } from "../../core/store.ts";
@@ -21,7 +22,10 @@ import { MysqlTransaction, sharing } from "./transaction.ts";
 type Wish = Parameters<TransactionDesk["attempt"]>[0];
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 
-/** Long enough for a few statements; a transaction that is rolled back sooner keeps its keys for the rest of it. */
+/**
+ * Long enough for a few statements; a transaction that is rolled back sooner keeps its keys for the rest of
+ * it.
+ */
 const RESERVED_MS = 1_000;
 /** Later than this no row is asked for any more: by then it might be somebody else's. */
 const USED_WITHIN_MS = 500;
@@ -44,7 +48,9 @@ interface Reservation {
 export interface TableTransactionDeps {
   readonly steps: Steps;
   readonly system: System;
-  /** By connection and key. Whether the transaction still is the one that locked it is asked of the server. */
+  /**
+   * By connection and key. Whether the transaction still is the one that locked it is asked of the server.
+   */
   readonly locked: WeakMap<object, Map<string, Locked>>;
   attempt(request: Request, io: Io): Promise<AttemptAnswer<null>>;
   forget(request: Request): void;
@@ -104,7 +110,8 @@ export class TableTransaction implements TransactionDesk {
     const { system, attempt, forget } = this.#deps;
     const [id, sentMs] = [system.randomId(), system.monoMs()];
     const lock = { mode: "exclusive", permits: 1, limit: 1, queue: false } as const;
-    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
+    // Not the first attempt, so that it takes the procedure, which does not wait for the row of a held key.
+    const times = { seq: 2, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
     const request: Request = { keys, id, label, actor: id, ...lock, ...times };
     try {
       const answer = await attempt(request, io);
@@ -118,8 +125,8 @@ export class TableTransaction implements TransactionDesk {
   }
 
   /**
-   * The fence of a key that this very transaction has locked already. Others still see the reservation, and the
-   * transaction sees that it is free.
+   * The fence of a key that this very transaction has locked already. Others still see the reservation, and
+   * the transaction sees that it is free.
    */
   async #lockedBefore(key: string, io: Io): Promise<bigint | null> {
     const locked = this.#locked.get(key);
@@ -167,7 +174,8 @@ export class TableTransaction implements TransactionDesk {
 
 function takenError(key: string): StoreUnavailableError {
   return new StoreUnavailableError(
-    "another has taken the key while the transaction was about to lock it, which may keep its row locked now: " +
+    "another has taken the key while the transaction was about to lock it, which may keep its row locked " +
+      "now: " +
       "roll it back and begin again",
     { key },
   );

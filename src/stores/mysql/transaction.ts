@@ -1,5 +1,6 @@
-// The caller's own connection of mysql2, with its transaction open. InnoDB keeps a row locked until the transaction ends, whatever is
-// rolled back before: so nothing may be locked here that might turn out to be somebody else's.
+// The caller's own connection of mysql2, with its transaction open. InnoDB keeps a row locked until the
+// transaction ends, whatever is rolled back before: so nothing may be locked here that might turn out to be
+// somebody else's.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../../core/errors.ts";
 import { codeOf } from "./errors.ts";

@@ -94,8 +94,8 @@ export class WakeupSession {
     const connection = await this.#deps.connect();
     this.#connection = connection;
     if (this.#isClosed) return connection.destroy();
-    // Any other level would keep a snapshot for as long as the statement waits, and the server could not purge
-    // old rows meanwhile.
+    // Any other level would keep a snapshot for as long as the statement waits, and the server could not
+    // purge old rows meanwhile.
     await connection.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", []);
     await connection.run("SELECT GET_LOCK(?, 0) AS got", [lockNameOf(this.#token)]);
     const blockingLock = `${lockNameOf(this.#token)}:block`;
@@ -111,7 +111,8 @@ export class WakeupSession {
       const outcome = await waiting;
       if (this.#isClosed) return;
       if (outcome === "unblocked") {
-        // The session that held it has ended. If another one cannot hold it, the two are on different servers.
+        // The session that held it has ended. If another one cannot hold it, the two are on different
+        // servers.
         if (wasUnblocked) throw new Error("no session holds the blocking lock");
         await connection.run("DO RELEASE_LOCK(?)", [blockingLock]);
         await this.#deps.block(blockingLock);
@@ -141,7 +142,9 @@ export class WakeupSession {
   }
 }
 
-/** What `block` runs. It does not matter whether it gets it or another session of the store has it already. */
+/**
+ * What `block` runs. It does not matter whether it gets it or another session of the store has it already.
+ */
 export const BLOCK = "SELECT GET_LOCK(?, 0) AS got";
 
 /** Wakes an opened store, if it can be found. */

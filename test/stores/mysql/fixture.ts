@@ -1,4 +1,5 @@
-// A MariaDB or a pair of them for a test file, opened stores on it, requests to give them, and sections that are watched.
+// A MariaDB or a pair of them for a test file, opened stores on it, requests to give them, and sections that
+// are watched.
 
 import { expect } from "vitest";
 import type { OpenStore } from "../../../src/core/store.ts";
@@ -43,7 +44,10 @@ export interface Section {
   endMs: number;
 }
 
-/** Tasks that take one key again and again, each section watched in every turn of the event loop while it is held. */
+/**
+ * Tasks that take one key again and again, each section watched in every turn of the event loop while it is
+ * held.
+ */
 export class Sections {
   readonly all: Section[] = [];
   readonly errors: string[] = [];

@@ -1,4 +1,4 @@
-// Bells that are rung all the time, by many at once: what that does to a server that others use too.
+// Sessions that are woken all the time, by many at once: what that does to a server that others use too.
 
 import { mkdtempSync } from "node:fs";
 import { connect } from "node:net";
@@ -10,13 +10,14 @@ import { freePort } from "../../../scripts/servers/ports.ts";
 import { createLocks } from "../../../src/index.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
 import { parseUrl } from "../../../src/stores/mysql/options.ts";
-import { Bell, KEEP, ring } from "../../../src/stores/mysql/wakeup-session.ts";
+import { BLOCK, wake, WakeupSession } from "../../../src/stores/mysql/wakeup-session.ts";
 import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client/mysql2.ts";
+import { sql } from "../../../src/stores/mysql/sql.ts";
 import type { Address, SqlConnection } from "../../../src/stores/mysql/client/port.ts";
 import { io, relayed, until } from "./fixture.ts";
 
-const BELLS = 6;
-const RINGERS = 12;
+const SESSIONS = 6;
+const WAKERS = 12;
 const RUN_MS = 3_000;
 /** The aim is 100 ms. */
 const LONGEST_MS = 1_000;
@@ -50,101 +51,106 @@ function greetedAfterMs(): Promise<number> {
   });
 }
 
-describe("a bell", () => {
-  it("can be rung by everybody all the time, and the server still lets others in", async () => {
+describe("a wake-up session", () => {
+  it("can be woken by everybody all the time, and the server still lets others in", async () => {
     const keeper = await open();
-    const rung = Array.from({ length: BELLS }, () => 0);
-    const bells = rung.map(
+    const woken = Array.from({ length: SESSIONS }, () => 0);
+    const sessions = woken.map(
       (_none, at) =>
-        new Bell(`bell-${at}`, {
+        new WakeupSession(`session-${at}`, {
           connect: open,
-          keep: (name) => keeper.run(KEEP, [name]),
-          rung: () => (rung[at] = (rung[at] as number) + 1),
+          block: (name) => keeper.run(BLOCK, [name]),
+          onWake: () => (woken[at] = (woken[at] as number) + 1),
         }),
     );
-    await Promise.all(bells.map((bell) => bell.up()));
+    await Promise.all(sessions.map((session) => session.start()));
     const endMs = performance.now() + RUN_MS;
-    const ringing = Array.from({ length: RINGERS }, async (_none, from) => {
+    const waking = Array.from({ length: WAKERS }, async (_none, from) => {
       const own = await open();
-      for (let at = from; performance.now() < endMs; at += 1) await ring(own, `bell-${at % BELLS}`, io);
+      for (let at = from; performance.now() < endMs; at += 1) await wake(own, `session-${at % SESSIONS}`, io);
     });
     const greetings: number[] = [];
     while (performance.now() < endMs) greetings.push(await greetedAfterMs());
-    await Promise.all(ringing);
-    for (const bell of bells) bell.close();
+    await Promise.all(waking);
+    for (const session of sessions) session.close();
     expect(Math.max(...greetings)).toBeLessThan(LONGEST_MS);
-    expect(Math.min(...rung)).toBeGreaterThan(10);
+    expect(Math.min(...woken)).toBeGreaterThan(10);
   });
 
-  it("is quiet again after the session that kept it so has ended", async () => {
+  it("waits again after the session that held its blocking lock has ended", async () => {
     const keepers: SqlConnection[] = [];
-    let rings = 0;
-    const bell = new Bell("kept", {
+    let wakes = 0;
+    const session = new WakeupSession("kept", {
       connect: open,
-      async keep(name) {
+      async block(name) {
         keepers.push(await open());
-        await keepers.at(-1)?.run(KEEP, [name]);
+        await keepers.at(-1)?.run(BLOCK, [name]);
       },
-      rung: () => (rings += 1),
+      onWake: () => (wakes += 1),
     });
-    await bell.up();
-    await until("the first look", () => rings === 1);
+    await session.start();
+    await until("the first read", () => wakes === 1);
     keepers[0]?.destroy();
-    await until("another session keeps it", () => keepers.length === 2 && rings === 2);
-    await ring(await open(), "kept", io);
-    // One for the ring, and one behind the next wait: a ring between the two would not have been heard.
-    await until("the ring", () => rings === 4);
-    expect([bell.hung, keepers.length, rings]).toEqual([true, 2, 4]);
-    bell.close();
+    await until("another session holds it", () => keepers.length === 2 && wakes === 2);
+    await wake(await open(), "kept", io);
+    // One for the wake-up, and one behind the next wait: a wake-up between the two would have been lost.
+    await until("the wake-up", () => wakes === 4);
+    expect([session.isListening, keepers.length, wakes]).toEqual([true, 2, 4]);
+    session.close();
   });
 
-  it("that nobody can keep quiet is taken down, and does not turn in circles", async () => {
+  it("whose blocking lock nobody can hold is ended, and does not turn in circles", async () => {
     let asked = 0;
-    const bell = new Bell("loose", { connect: open, keep: () => Promise.resolve((asked += 1)), rung() {} });
-    await bell.up();
-    await until("its end", () => !bell.hung);
+    const session = new WakeupSession("loose", {
+      connect: open,
+      block: () => Promise.resolve((asked += 1)),
+      onWake() {},
+    });
+    await session.start();
+    await until("its end", () => !session.isListening);
     expect(asked).toBe(2);
-    bell.close();
+    session.close();
   });
 
-  it("hears of a notification whose ring came before the next wait had started (P11)", async () => {
+  it("reads what came before the next wait had started (P11)", async () => {
     const locks = createLocks(node.url);
     await locks.using("tables", () => {});
     const [keeper, sender] = [await open(), await open()];
-    const insert = "INSERT INTO holdfast_push (proc, id, words, sent_us) VALUES ('late', ?, 'look x', 0)";
-    const taken: string[] = [];
+    const insert =
+      "INSERT INTO holdfast_revocations (store, id, reason, until_us) VALUES ('late', ?, 'x', 0)";
+    const read: string[] = [];
     let waits = 0;
-    const bell = new Bell("late", {
+    const session = new WakeupSession("late", {
       async connect() {
         const one = await open();
-        return relayed(one, async (sql, values) => {
-          if (!/AS hush/.test(sql)) return one.run(sql, values);
+        return relayed(one, async (text, values) => {
+          if (text !== sql["notification_wait"]) return one.run(text, values);
           waits += 1;
-          // The second wait is on its way for so long that a notification and its ring come first.
+          // The second wait is on its way for so long that a notification and its wake-up come first.
           if (waits === 2) {
             await sender.run(insert, ["2"]);
-            await ring(sender, "late", io);
+            await wake(sender, "late", io);
           }
-          return one.run(sql, values);
+          return one.run(text, values);
         });
       },
-      keep: (name) => keeper.run(KEEP, [name]),
-      pending: "EXISTS (SELECT 1 FROM holdfast_push WHERE proc = ?)",
-      async rung() {
-        const { rows } = await keeper.run("DELETE FROM holdfast_push WHERE proc = 'late' RETURNING id");
-        taken.push(...rows.map((row) => String(row["id"])));
-        return true;
+      block: (name) => keeper.run(BLOCK, [name]),
+      waitStatement: () => [sql["notification_wait"], ["late", 0, "late"]],
+      async onWake(own) {
+        const { rows } = await own.run(sql["notification_read"], ["late", "late"]);
+        read.push(...rows.map((row) => String(row["id"])));
+        await own.run(sql["notification_forget"], ["late"]);
       },
     });
-    await bell.up();
+    await session.start();
     const startMs = performance.now();
     await sender.run(insert, ["1"]);
-    await ring(sender, "late", io);
-    await until("the second notification", () => taken.includes("2"));
-    // A wait that nobody cuts takes 20 s of the server's clock, however busy the machine is.
+    await wake(sender, "late", io);
+    await until("the second notification", () => read.includes("2"));
+    // A wait that nobody ends takes 20 s of the server's clock, however busy the machine is.
     expect(performance.now() - startMs).toBeLessThan(19_000);
-    expect(taken).toEqual(["1", "2"]);
-    bell.close();
+    expect(read).toEqual(["1", "2"]);
+    session.close();
     await locks.close();
   });
 });

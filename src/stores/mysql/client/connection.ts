@@ -1,5 +1,6 @@
-// One connection that is replaced when it has ended, for statements that stand alone. Whoever gives up on a statement ends the
-// connection with it: what was queued behind must not run when nobody waits for it any more.
+// One connection that is replaced when it has ended, for statements that stand alone. Whoever gives up on a
+// statement ends the connection with it: what was queued behind must not run when nobody waits for it any
+// more.
 
 import { setMaxListeners } from "node:events";
 import type { Io } from "../../../core/store.ts";

@@ -1,5 +1,5 @@
-// mysql2 behind the port. Statements with values are prepared by the server, so that no value is ever part of a statement's
-// text, whatever the server's sql_mode makes of a backslash.
+// mysql2 behind the port. Statements with values are prepared by the server, so that no value is ever part of
+// a statement's text, whatever the server's sql_mode makes of a backslash.
 
 import { UnsupportedError } from "../../../core/errors.ts";
 import { isMissing } from "../../shared/missing-client.ts";
@@ -173,7 +173,7 @@ class OwnConnection implements SqlConnection {
       if (!this.#waiting.delete(fail)) return;
       // mysql2 tells of a connection's end to whoever waits for an answer, and then to nobody else.
       if ((error as { fatal?: unknown } | null)?.fatal === true) this.#end(error as Error);
-      settle(error, result);
+      settle(error ?? null, result);
     });
   }
 

@@ -16,8 +16,8 @@ const MOST = 6;
 /** A connection whose answer is late by so much is given up when another call needs one. */
 const LATE_MS = 2_000;
 /**
- * So long nobody must have had an answer before another server is looked for. A call may be given as little as
- * 50 ms: a server that is slower than that would be left again and again, and each time be asked for new
+ * So long nobody must have had an answer before another server is looked for. A call may be given as little
+ * as 50 ms: a server that is slower than that would be left again and again, and each time be asked for new
  * connections as well.
  */
 const SILENT_MS = 1_000;
@@ -68,8 +68,8 @@ export class Pool {
   }
 
   /**
-   * One statement on a connection that rests in the pool, without a promise, a signal or a timer. False: there
-   * is no such connection, or the server has to be asked whether it is the primary.
+   * One statement on a connection that rests in the pool, without a promise, a signal or a timer. False:
+   * there is no such connection, or the server has to be asked whether it is the primary.
    */
   send(sql: string, values: readonly Value[], timeoutMs: number, settle: Settle): boolean {
     if (this.#primary === null || this.#primary.isGuarded || this.#closed) return false;
@@ -92,7 +92,10 @@ export class Pool {
     return true;
   }
 
-  /** Several statements on one connection. It must leave no transaction open; if it cannot know, it ends the connection. */
+  /**
+   * Several statements on one connection. It must leave no transaction open; if it cannot know, it ends the
+   * connection.
+   */
   async use<T>(work: (connection: SqlConnection) => Promise<T>, call: CallContext): Promise<T> {
     // A renewal of many leases is many statements under one signal.
     setMaxListeners(0, call.signal);

@@ -1,5 +1,5 @@
-// The slice of a MySQL client that the store needs, as an interface of our own. It never retries and never reconnects: a
-// connection that has ended is thrown away.
+// The slice of a MySQL client that the store needs, as an interface of our own. It never retries and never
+// reconnects: a connection that has ended is thrown away.
 
 /** What MySQL and MariaDB say differently. */
 export type Dialect = "mariadb" | "mysql";
@@ -22,7 +22,9 @@ export type Settle = (error: unknown, answer: Answer | null) => void;
 export interface SqlConnection {
   /** False once it has ended, for whatever reason. */
   readonly alive: boolean;
-  /** One statement. Statements of one connection run one after another. Rejects with the client's own error. */
+  /**
+   * One statement. Statements of one connection run one after another. Rejects with the client's own error.
+   */
   run(sql: string, values?: readonly Value[]): Promise<Answer>;
   /** As `run`, without a promise. */
   send(sql: string, values: readonly Value[], settle: Settle): void;

@@ -1,12 +1,14 @@
-// Which of the servers is the primary. Every server that was ever the primary has a row with the time of its claim, and each
-// server's clients write only that server's own row, so two servers that replicate both ways agree as soon as the rows have
-// met. The newest claim counts.
+// Which of the servers is the primary. Every server that was ever the primary has a row with the time of its
+// claim, and each server's clients write only that server's own row, so two servers that replicate both ways
+// agree as soon as the rows have met. The newest claim counts.
 //
-// 1. All hosts are asked at once: who they are, since when they run, whether they can be written to, and whose claims they know.
-// 2. The server with the newest claim is taken if it answers. If it was restarted meanwhile it may have missed a newer claim:
-//    then every other host must have been asked, else it holds grants back like a new one.
-// 3. If it does not answer, another one takes over, but only when the primary has been silent for a while: a client that is cut
-//    off from a living primary must not drag everybody to another server.
+// 1. All hosts are asked at once: who they are, since when they run, whether they can be written to, and
+//    whose claims they know.
+// 2. The server with the newest claim is taken if it answers. If it was restarted meanwhile it may have
+//    missed a newer claim: then every other host must have been asked, else it holds grants back like a new
+//    one.
+// 3. If it does not answer, another one takes over, but only when the primary has been silent for a while: a
+//    client that is cut off from a living primary must not drag everybody to another server.
 // 4. A new primary grants nothing until every lease that the old one may have granted is over (`ready_us`).
 
 import { StoreUnavailableError } from "../../../core/errors.ts";
@@ -61,8 +63,8 @@ export class PrimaryFinder {
   }
 
   /**
-   * The primary, claimed if there is none, and a connection to it; rejects when there is none to be had at the moment. `remake`:
-   * a table was found to be gone.
+   * The primary, claimed if there is none, and a connection to it; rejects when there is none to be had at
+   * the moment. `remake`: a table was found to be gone.
    */
   async find(remake: boolean): Promise<{ readonly primary: Primary; readonly connection: SqlConnection }> {
     const asked: Asked[] = [];
@@ -194,7 +196,9 @@ function alive(present: Claim, silentMs: number, failed: readonly Failed[]): Sto
     ({ host, error }) => `${nameOf(host)}: ${mysqlError(error, "be reached").message}`,
   );
   return new StoreUnavailableError(
-    `the primary ${present.server} was heard of ${Math.max(0, Math.round(silentMs))} ms ago and cannot be reached from here (${causes.join("; ")}); another server takes over once it has been silent for ${SILENCE_MS} ms`,
+    `the primary ${present.server} was heard of ${Math.max(0, Math.round(silentMs))} ms ago and cannot ` +
+      `be reached from here (${causes.join("; ")}); another server takes over once it has been silent ` +
+      `for ${SILENCE_MS} ms`,
   );
 }
 

@@ -1,5 +1,6 @@
-// What row mode writes down beside the locks: fences, and who holds what. All of it on another connection than the one that
-// holds the row, because it must be seen, and must stay, while the lock's own transaction is open.
+// What row mode writes down beside the locks: fences, and who holds what. All of it on another connection
+// than the one that holds the row, because it must be seen, and must stay, while the lock's own transaction
+// is open.
 
 import type { HolderInfo, Request } from "../../../core/store.ts";
 import type { ReconnectingConnection, StatementCall } from "../client/connection.ts";
@@ -51,7 +52,9 @@ export class RowMetadata {
     await this.#run("row_create", [hash, this.#namespace, Buffer.from(key), hash], io);
   }
 
-  /** The next fence. Called while the row is locked, so nobody else draws one that could be used beside it. */
+  /**
+   * The next fence. Called while the row is locked, so nobody else draws one that could be used beside it.
+   */
   async draw(request: Request, session: string, idleMs: number, io: StatementCall): Promise<Drawn> {
     const [key] = request.keys as readonly [string];
     const hash = this.hash(key);
@@ -90,7 +93,13 @@ export class RowMetadata {
     }
   }
 
-  async update(request: Request, session: string, used: number, label: string, io: StatementCall): Promise<void> {
+  async update(
+    request: Request,
+    session: string,
+    used: number,
+    label: string,
+    io: StatementCall,
+  ): Promise<void> {
     await this.#run("row_holder_update", [used, label, ...this.#place(request), session], io);
   }
 
@@ -141,7 +150,11 @@ export class RowMetadata {
     return [this.hash(request.keys[0] as string), request.mode === "shared" ? request.id : ""];
   }
 
-  #run(name: StatementName, values: readonly Value[], io: StatementCall): ReturnType<ReconnectingConnection["run"]> {
+  #run(
+    name: StatementName,
+    values: readonly Value[],
+    io: StatementCall,
+  ): ReturnType<ReconnectingConnection["run"]> {
     return this.#connection.run(sql[name], values, io);
   }
 }

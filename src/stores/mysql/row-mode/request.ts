@@ -1,7 +1,8 @@
 // One request of row mode on its way: from a session that asks for the row, through the wait, to the hold.
 //
-// 1. new: nothing asked. 2. waiting: the server keeps the question until the row is free. 3. locked: the session has the row,
-// but no fence yet. 4. held: a fence was drawn while the row was locked, and the session was alive afterwards. 5. over.
+// 1. new: nothing asked. 2. waiting: the server keeps the question until the row is free. 3. locked: the
+//    session has the row, but no fence yet. 4. held: a fence was drawn while the row was locked, and the
+//    session was alive afterwards. 5. over.
 
 import type { Request } from "../../../core/store.ts";
 import type { Drawn } from "./metadata.ts";

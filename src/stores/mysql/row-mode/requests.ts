@@ -1,5 +1,6 @@
-// All requests of one opened store in row mode, and every step that changes the state of one. A step that fails leaves the
-// request as if it had never begun, and its session is ended for certain before anything else is done for it.
+// All requests of one opened store in row mode, and every step that changes the state of one. A step that
+// fails leaves the request as if it had never begun, and its session is ended for certain before anything
+// else is done for it.
 
 import type { Io, RenewItem, Request } from "../../../core/store.ts";
 import { ROW_CLAIM_MS } from "../guarantees.ts";
@@ -71,7 +72,10 @@ export class RowRequests {
     }
   }
 
-  /** Asks for the row without waiting; when another has it and there is a line to stand in, waits in the background. */
+  /**
+   * Asks for the row without waiting; when another has it and there is a line to stand in, waits in the
+   * background.
+   */
   async begin(turn: RowRequest, io: Io): Promise<void> {
     const { request } = turn;
     await this.#settleDoubt(request.id, io);
@@ -110,7 +114,10 @@ export class RowRequests {
     };
   }
 
-  /** A renewal: shows life, and brings the record up to date where it has changed. True when the session lives. */
+  /**
+   * A renewal: shows life, and brings the record up to date where it has changed. True when the session
+   * lives.
+   */
   async keep({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<boolean> {
     const turn = this.held(request.id);
     if (turn?.session === null || turn?.session === undefined || !turn.session.alive) return false;
@@ -167,7 +174,10 @@ export class RowRequests {
     await Promise.allSettled(turns.map((turn) => turn.waiting));
   }
 
-  /** Who does not answer when its turn comes is passed over, long before a holder would be: the server ends its session. */
+  /**
+   * Who does not answer when its turn comes is passed over, long before a holder would be: the server ends
+   * its session.
+   */
   #wait(turn: RowRequest, session: RowSession, hash: Uint8Array, shared: boolean): void {
     turn.state = "waiting";
     const claiming = session.limit(ROW_CLAIM_MS / 1_000);
@@ -214,7 +224,10 @@ export class RowRequests {
     }
   }
 
-  /** A cut that reaches the server before the wait itself does cuts nothing: it is tried until the wait is over. */
+  /**
+   * A cut that reaches the server before the wait itself does cuts nothing: it is tried until the wait is
+   * over.
+   */
   async #stopWaiting(turn: RowRequest, session: RowSession, io: Io): Promise<void> {
     const over = turn.waiting.then(() => true);
     do await this.sessions.cut(session, io);

@@ -1,5 +1,5 @@
-// One connection of row mode: a session that can hold one row. It has a token, a named lock that lives exactly as long as the
-// session, by which others can see that it lives and find it to be ended.
+// One connection of row mode: a session that can hold one row. It has a token, a named lock that lives
+// exactly as long as the session, by which others can see that it lives and find it to be ended.
 
 import { codeOf, LOCKED } from "../errors.ts";
 import type { Dialect, SqlConnection } from "../client/port.ts";
@@ -7,7 +7,9 @@ import { lockNameOf } from "../wakeup-session.ts";
 
 /** No wait for a row ends by itself: core decides when to stop. */
 const LONGEST_WAIT_S = 100_000_000;
-/** A session that was idle for longer than this share of its own limit is not used again: it may be ending. */
+/**
+ * A session that was idle for longer than this share of its own limit is not used again: it may be ending.
+ */
 const FRESH_SHARE = 0.4;
 
 export class RowSession {
@@ -48,7 +50,8 @@ export class RowSession {
     nowMs: number,
   ): Promise<RowSession> {
     await connection.run(
-      `SET SESSION autocommit = 0, innodb_lock_wait_timeout = ${LONGEST_WAIT_S}, wait_timeout = ${waitSeconds}`,
+      `SET SESSION autocommit = 0, innodb_lock_wait_timeout = ${LONGEST_WAIT_S}, wait_timeout = ` +
+        `${waitSeconds}`,
     );
     const { rows } = await connection.run("SELECT GET_LOCK(?, 0) AS got", [lockNameOf(token)]);
     if (Number(rows[0]?.["got"]) !== 1) throw new Error("the server gave no named lock to a new session");
@@ -64,7 +67,10 @@ export class RowSession {
     return this.alive && nowMs - this.#usedMs < this.#waitSeconds * 1_000 * FRESH_SHARE;
   }
 
-  /** Locks a row: true, or false when another has it and this call does not wait, or null when there is no such row. */
+  /**
+   * Locks a row: true, or false when another has it and this call does not wait, or null when there is no
+   * such row.
+   */
   async lock(hash: Uint8Array, shared: boolean, wait: boolean): Promise<boolean | null> {
     const sharing = this.#dialect === "mariadb" ? "LOCK IN SHARE MODE" : "FOR SHARE";
     const clause = `${shared ? sharing : "FOR UPDATE"}${wait ? "" : " NOWAIT"}`;

@@ -1,5 +1,6 @@
-// The sessions of row mode: taken from the idle ones or opened, and given back when they hold nothing. A session whose state is
-// not known is never given back; it is ended, and its end is made sure of at the server by its token.
+// The sessions of row mode: taken from the idle ones or opened, and given back when they hold nothing. A
+// session whose state is not known is never given back; it is ended, and its end is made sure of at the
+// server by its token.
 
 import type { System } from "../../../core/system.ts";
 import { sessionOf } from "../wakeup-session.ts";
@@ -71,7 +72,10 @@ export class RowSessions {
     return retryWhileUnsent(io, () => system.monoMs(), connect, { isUnsent });
   }
 
-  /** Ends its transaction, then keeps it for the next. Rejects when the end is not known; the session is gone then. */
+  /**
+   * Ends its transaction, then keeps it for the next. Rejects when the end is not known; the session is gone
+   * then.
+   */
   async giveBack(session: RowSession, how: "COMMIT" | "ROLLBACK"): Promise<void> {
     try {
       await session.end(how, this.#deps.system.monoMs());
@@ -123,7 +127,8 @@ export class RowSessions {
 
 function tooManyError(most: number): StoreUnavailableError {
   return new StoreUnavailableError(
-    `row mode has ${most} connections that hold or wait for a lock, which is the most that maxConnections allows: ` +
+    `row mode has ${most} connections that hold or wait for a lock, which is the most that ` +
+      `maxConnections allows: ` +
       "raise it together with max_connections of the server, or use the lease table (without ?mode=row)",
   );
 }

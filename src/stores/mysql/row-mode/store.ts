@@ -1,6 +1,6 @@
-// The contract in row mode: SELECT ... FOR UPDATE on a connection of its own. The lock is the server's: it ends with the
-// transaction or with the connection, whatever becomes of the client. What is written beside it (fences, holders) is for
-// numbers and for people, and decides nothing.
+// The contract in row mode: SELECT ... FOR UPDATE on a connection of its own. The lock is the server's: it
+// ends with the transaction or with the connection, whatever becomes of the client. What is written beside it
+// (fences, holders) is for numbers and for people, and decides nothing.
 
 import type {
   AttemptAnswer,
@@ -26,7 +26,7 @@ import { toBusy } from "../../shared/busy.ts";
 import { abandonEach } from "../../shared/abandon-each.ts";
 import type { System } from "../../../core/system.ts";
 import { EndedIds } from "../../shared/ended-ids.ts";
-import { BLOCK, terminate, wake, WakeupSession } from "../wakeup-session.ts";
+import { BLOCK, terminate, wake as wakeStore, WakeupSession } from "../wakeup-session.ts";
 import { closedError, codeOf, mysqlError, NO_SUCH_TABLE } from "../errors.ts";
 import { mysqlRowGuarantees, ROW_POLL_MS } from "../guarantees.ts";
 import { NEVER_ABORTED } from "../../shared/never-aborted.ts";
@@ -204,7 +204,10 @@ export class RowOpenStore implements OpenStore<null> {
     return this.#do("be asked for the owner", request.keys[0], async () => {
       const turn = this.#requests.held(request.id);
       if (turn?.session === null || turn?.session === undefined) return false;
-      const [revoked, alive] = await Promise.all([this.#metadata.revoked(io), this.#requests.alive(turn, io)]);
+      const [revoked, alive] = await Promise.all([
+        this.#metadata.revoked(io),
+        this.#requests.alive(turn, io),
+      ]);
       return alive && !revoked.has(turn.session.token);
     });
   }
@@ -251,7 +254,7 @@ export class RowOpenStore implements OpenStore<null> {
       if (chosen.length === 0) return "other-fence";
       for (const one of chosen) {
         await this.#metadata.revoke(key, one, reason, io);
-        await wake(this.#connection, one.proc, io);
+        await wakeStore(this.#connection, one.proc, io);
         if (force) await this.#requests.sessions.finishOff(one.session, io);
       }
       return "revoked";
@@ -301,7 +304,10 @@ export class RowOpenStore implements OpenStore<null> {
 
   /** It holds already: its answer was lost, or it asks again. */
   async #again(turn: RowRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
-    const [revoked] = await Promise.all([this.#metadata.revoked(io), turn.session?.keep(idleSeconds(request))]);
+    const [revoked] = await Promise.all([
+      this.#metadata.revoked(io),
+      turn.session?.keep(idleSeconds(request)),
+    ]);
     if (revoked.has(turn.session?.token ?? "")) return { ended: true };
     return { granted: grantOf(turn, request) };
   }

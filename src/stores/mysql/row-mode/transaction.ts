@@ -1,5 +1,6 @@
-// Row mode inside a transaction of the caller's: the row is locked by the transaction itself, and its commit or rollback lets go.
-// Nothing is written down about it but the fence, which is drawn outside of it while the row is locked.
+// Row mode inside a transaction of the caller's: the row is locked by the transaction itself, and its commit
+// or rollback lets go. Nothing is written down about it but the fence, which is drawn outside of it while the
+// row is locked.
 
 import type { Io, TransactionDesk } from "../../../core/store.ts";
 import type { ReconnectingConnection } from "../client/connection.ts";
@@ -38,11 +39,12 @@ export class RowTransaction implements TransactionDesk {
     const lock = async (key: string): Promise<boolean> =>
       (await this.#tx.run(statement, [metadata.hash(key)])).met === 1;
     for (const key of keys) {
-      // A row that is missing must not be asked for in the transaction: that would lock the gap in which it is to be made.
+      // A row that is missing must not be asked for in the transaction: that would lock the gap in which it
+      // is to be made.
       await metadata.add(key, io);
       if (keys.length === 1) continue;
-      // The transaction cannot let go of one row because another is taken: so all are tried outside of it first. What is
-      // taken may be its own.
+      // The transaction cannot let go of one row because another is taken: so all are tried outside of it
+      // first. What is taken may be its own.
       const free = (await connection.run(statement, [metadata.hash(key)], io)).met === 1;
       if (!free && !(await lock(key))) return this.#busy(key, io);
     }

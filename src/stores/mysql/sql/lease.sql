@@ -53,7 +53,8 @@ CALL holdfast_clean_1()
 
 -- How many of the keys a request holds. id, id, names.
 -- :name count_owned
-SELECT COUNT(*) AS owned FROM holdfast_locks AS l LEFT JOIN holdfast_holders AS h ON h.name = l.name AND h.id = ?
+SELECT COUNT(*) AS owned FROM holdfast_locks AS l LEFT JOIN holdfast_holders AS h ON h.name = l.name
+  AND h.id = ?
 WHERE ((l.mode = 'x' AND l.holder = ? AND l.ends_us > {now} AND l.revoked IS NULL)
   OR (l.mode <> 'x' AND h.kept = 0 AND h.ends_us > {now} AND h.revoked IS NULL)) AND l.name IN ({names})
 
@@ -72,7 +73,8 @@ FROM holdfast_locks AS l WHERE l.name = ?
 -- Keys in use that begin with a prefix, a page at a time. namespace, the key after which to go on, length of
 -- the prefix, prefix.
 -- :name list_locks
-SELECT {now} AS now_us, l.name, l.lock_key, l.mode, l.used, l.size, l.keep_us, {own_holder} FROM holdfast_locks AS l
+SELECT {now} AS now_us, l.name, l.lock_key, l.mode, l.used, l.size, l.keep_us, {own_holder}
+  FROM holdfast_locks AS l
 WHERE l.namespace = ? AND l.lock_key > ? AND SUBSTRING(l.lock_key, 1, ?) = ? AND (l.used > 0 OR l.waiting > 0)
 ORDER BY l.lock_key LIMIT 200
 

@@ -1,24 +1,25 @@
 -- The steps of the lease table. Every procedure has the version of the schema in its name and runs with the
 -- rights of its caller.
 --
--- A step: 1. lock the rows of its keys, in the order of their names. 2. Read the clock: a statement that waited
--- for a row would still have the time at which it began. 3. Sweep: remove holders whose end has passed; a key
--- that must stay taken (keep_us) stays without an owner. 4. Decide and write. 5. Commit, then wake the stores
--- whose waiters were called.
+-- A step: 1. lock the rows of its keys, in the order of their names. 2. Read the clock: a statement that
+-- waited for a row would still have the time at which it began. 3. Sweep: remove holders whose end has
+-- passed; a key that must stay taken (keep_us) stays without an owner. 4. Decide and write. 5. Commit, then
+-- wake the stores whose waiters were called.
 --
 -- Who is granted: only an attempt grants, of the first live waiter if it fits, or of a newcomer if nobody
--- waits. When a key comes free its first live waiter is called: it is told, and its deadline is the end of its
--- reservation. Nobody overtakes it meanwhile, because it is first.
+-- waits. When a key comes free its first live waiter is called: it is told, and its deadline is the end of
+-- its reservation. Nobody overtakes it meanwhile, because it is first.
 --
--- p_keys: one record per key: the name (32 bytes), the last fence that was used (20 digits), the length of the
--- key (4 digits), the key. p_server: NULL, or the server that the caller takes for the primary.
+-- p_keys: one record per key: the name (32 bytes), the last fence that was used (20 digits), the length of
+-- the key (4 digits), the key. p_server: NULL, or the server that the caller takes for the primary.
 
 -- Columns of the lock row that a step reads.
 -- :name lock_columns
 mode, used, size, ends_us, waiting, head, ended_us, fence, holder, first_fence, room, keep_us, revoked
 
 -- :name into_lock
-INTO l_mode, l_used, l_size, l_ends, l_waiting, l_head, l_ended, l_fence, l_holder, l_first, l_room, l_keep, l_revoked
+INTO l_mode, l_used, l_size, l_ends, l_waiting, l_head, l_ended, l_fence, l_holder, l_first, l_room, l_keep,
+  l_revoked
 
 -- :name declare_lock
 DECLARE l_mode CHAR(1) CHARACTER SET ascii COLLATE ascii_bin;
@@ -104,12 +105,14 @@ END
 -- return to the key.
 -- :name procedure_remove_holder
 CREATE PROCEDURE holdfast_remove_holder_1(
-  IN p_name BINARY(32), IN p_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin, IN p_used BIGINT, IN p_now BIGINT
+  IN p_name BINARY(32), IN p_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin, IN p_used BIGINT,
+    IN p_now BIGINT
 ) SQL SECURITY INVOKER
 BEGIN
   DECLARE v_permits INT DEFAULT 0;
   DECLARE v_keep BIGINT;
-  UPDATE holdfast_locks SET used = IF(keep_us > p_now, 1, 0), ends_us = IF(used = 1, keep_us, 0), holder = NULL,
+  UPDATE holdfast_locks SET used = IF(keep_us > p_now, 1, 0), ends_us = IF(used = 1, keep_us, 0),
+    holder = NULL,
     fence = IF(p_used IS NOT NULL AND fence = first_fence + room,
       LEAST(fence, GREATEST(first_fence, used_fence, p_used)), fence),
     room = fence - first_fence, waiting_for = NULL
@@ -129,8 +132,8 @@ BEGIN
   END IF;
 END
 
--- Calls the first live waiter of a key if it fits beside the holders and was not called yet. Adds its store to
--- p_wakes. A waiter whose session is gone is probably dead, and gets a short time to prove the opposite.
+-- Calls the first live waiter of a key if it fits beside the holders and was not called yet. Adds its store
+-- to p_wakes. A waiter whose session is gone is probably dead, and gets a short time to prove the opposite.
 -- :name procedure_call_waiter
 CREATE PROCEDURE holdfast_call_waiter_1(
   IN p_name BINARY(32), IN p_now BIGINT, INOUT p_wakes TEXT CHARACTER SET ascii
@@ -140,7 +143,8 @@ body: BEGIN
   DECLARE v_shared, v_permits, v_size, v_listens, v_used, v_held_size INT;
   DECLARE v_mode CHAR(1) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_store VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  SELECT mode, used, size, head INTO v_mode, v_used, v_held_size, v_head FROM holdfast_locks WHERE name = p_name;
+  SELECT mode, used, size, head INTO v_mode, v_used, v_held_size, v_head FROM holdfast_locks
+    WHERE name = p_name;
   SELECT ticket, shared, permits, size, called_us, claim_us, store, listens
   INTO v_ticket, v_shared, v_permits, v_size, v_called, v_claim, v_store, v_listens
   FROM holdfast_waiters WHERE name = p_name AND ticket >= v_head AND alive_us > p_now ORDER BY ticket LIMIT 1;
@@ -206,7 +210,8 @@ body: BEGIN
     SET v_ticket = NULL;
     SELECT l.mode, l.used, l.size, l.ends_us, l.head, l.ended_us, w.ticket, w.called_us
     INTO l_mode, l_used, l_size, l_ends, l_head, l_ended, v_ticket, v_called
-    FROM holdfast_locks AS l JOIN holdfast_waiters AS w ON w.name = l.name AND w.id = p_id WHERE l.name = v_name;
+    FROM holdfast_locks AS l JOIN holdfast_waiters AS w ON w.name = l.name AND w.id = p_id
+      WHERE l.name = v_name;
     IF v_ticket IS NOT NULL AND v_called = 0 AND l_ended <= v_now AND l_used > 0 AND l_ends > v_now
       AND NOT ({fits}) THEN
       {count_before}
@@ -219,6 +224,25 @@ body: BEGIN
         LEAVE body;
       END IF;
     END IF;
+  END IF;
+  -- An attempt without a place in the queue is busy where a key is held: no row is waited for.
+  IF p_queue = 0 THEN
+    SET v_at = 1;
+    WHILE v_at <= LENGTH(p_keys) DO
+      {next_key}
+      SET l_used = 0;
+      SELECT mode, used, size, ends_us, holder INTO l_mode, l_used, l_size, l_ends, l_holder
+      FROM holdfast_locks WHERE name = v_name;
+      IF l_used > 0 AND l_ends > v_now AND NOT ({fits}) AND COALESCE(l_holder, '') <> p_id
+        AND (l_mode = 'x' OR NOT EXISTS (SELECT 1 FROM holdfast_holders WHERE name = v_name
+          AND id = p_id)) THEN
+        SET v_busy = v_name, v_before = 0;
+        {key_again}
+        SET v_again = v_key_again;
+        {answer_busy}
+        LEAVE body;
+      END IF;
+    END WHILE;
   END IF;
   -- Looks at every key.
   SET v_at = 1;
@@ -255,7 +279,8 @@ body: BEGIN
       IF l_waiting > 0 THEN
         {count_before}
       END IF;
-      IF v_fits AND v_before > 0 AND v_own = 0 THEN CALL holdfast_call_waiter_1(v_name, v_now, v_wakes); END IF;
+      IF v_fits AND v_before > 0 AND v_own = 0 THEN CALL holdfast_call_waiter_1(v_name, v_now,
+        v_wakes); END IF;
       IF NOT v_fits OR v_before > 0 OR v_ready > v_now THEN
         SET v_is_next = 0, v_busy = COALESCE(v_busy, v_name);
         {key_again}
@@ -275,8 +300,10 @@ body: BEGIN
     WHILE v_at <= LENGTH(p_keys) DO
       {next_key}
       UPDATE holdfast_locks SET ends_us = IF(mode = 'x', GREATEST(ends_us, v_now + p_lasts_us), ends_us),
-        over_us = GREATEST(over_us, (((v_now + p_lasts_us) DIV 600000000) + 1) * 600000000) WHERE name = v_name;
-      UPDATE holdfast_holders SET ends_us = GREATEST(ends_us, v_now + p_lasts_us) WHERE name = v_name AND id = p_id;
+        over_us = GREATEST(over_us, (((v_now + p_lasts_us) DIV 600000000) + 1) * 600000000)
+          WHERE name = v_name;
+      UPDATE holdfast_holders SET ends_us = GREATEST(ends_us, v_now + p_lasts_us) WHERE name = v_name
+        AND id = p_id;
     END WHILE;
     COMMIT;
     SELECT 'g' AS state, v_now AS now_us, v_fences AS fences;
@@ -302,7 +329,8 @@ body: BEGIN
   ELSE
     WHILE p_queue = 1 AND v_at <= LENGTH(p_keys) DO
       {next_key}
-      UPDATE holdfast_waiters SET alive_us = v_now + v_again * 1000 + p_claim_us, called_us = 0, listens = p_listens
+      UPDATE holdfast_waiters SET alive_us = v_now + v_again * 1000 + p_claim_us, called_us = 0,
+        listens = p_listens
       WHERE name = v_name AND id = p_id;
       IF ROW_COUNT() = 0 THEN
         INSERT INTO holdfast_waiters
@@ -335,7 +363,8 @@ SELECT COUNT(*) INTO v_before FROM (
 -- In how many ms this request attempts again at the latest. The first waiter comes back when the lease ends.
 -- A store that nobody can wake comes back every second.
 -- :name key_again
-SET v_key_again = IF(v_before = 0, IF(l_used > 0, GREATEST(1, LEAST(1000, (l_ends - v_now) DIV 1000 + 1)), 1000),
+SET v_key_again = IF(v_before = 0, IF(l_used > 0, GREATEST(1, LEAST(1000, (l_ends - v_now) DIV 1000 + 1)),
+  1000),
   IF(p_listens = 0, 1000, IF(v_before < 5, 1000 * v_before, IF(v_before < 10, 5000, 10000))));
 
 -- Grants one key of a request whose keys are all free for it.
@@ -360,14 +389,16 @@ IF v_mode = 'x' THEN
     actor = p_actor, first_fence = v_fence, used_fence = v_fence, room = p_room, fence = v_fence + p_room,
     since_us = v_now, ends_us = v_now + p_lasts_us, keep_us = IF(p_keep_us > 0, v_now + p_keep_us, 0),
     revoked = NULL, waiting_for = NULL, waiting = l_waiting, head = l_head,
-    over_us = GREATEST(over_us, ((GREATEST(ends_us, keep_us) DIV 600000000) + 1) * 600000000) WHERE name = v_name;
+    over_us = GREATEST(over_us, ((GREATEST(ends_us, keep_us) DIV 600000000) + 1) * 600000000)
+      WHERE name = v_name;
 ELSE
   INSERT INTO holdfast_holders (name, id, store, label, actor, shared, permits, fence, used_fence, since_us,
     ends_us, keep_us)
   VALUES (v_name, p_id, p_store, p_label, p_actor, p_shared, p_permits, v_fence, v_fence, v_now,
     v_now + p_lasts_us, IF(p_keep_us > 0, v_now + p_keep_us, 0));
   UPDATE holdfast_locks SET ends_us = IF(used = 0, v_now + p_lasts_us, LEAST(ends_us, v_now + p_lasts_us)),
-    size = IF(used = 0, p_size, GREATEST(size, p_size)), used = used + p_permits, mode = v_mode, fence = v_fence,
+    size = IF(used = 0, p_size, GREATEST(size, p_size)), used = used + p_permits, mode = v_mode,
+      fence = v_fence,
     first_fence = v_fence, room = 0, holder = NULL, waiting = l_waiting, head = l_head,
     over_us = GREATEST(over_us, (((v_now + GREATEST(p_lasts_us, p_keep_us)) DIV 600000000) + 1) * 600000000)
   WHERE name = v_name;
@@ -382,12 +413,13 @@ IF EXISTS (SELECT 1 FROM holdfast_locks WHERE name = v_busy AND mode = 'x') THEN
 ELSE
   SELECT 'b' AS state, v_now AS now_us, v_again AS again_ms, v_position AS position,
     (SELECT COUNT(*) FROM holdfast_holders AS c WHERE c.name = v_busy) AS holders,
-    {holder_row} FROM holdfast_holders AS h WHERE h.name = v_busy LIMIT 3;
+    {holder_row} FROM (SELECT 1 AS one) AS c LEFT JOIN holdfast_holders AS h ON h.name = v_busy LIMIT 3;
 END IF;
 
 -- A holder as people see it, from the lock row.
 -- :name own_holder
-IF(l.used > 0, l.label, NULL) AS label, 0 AS shared, 1 AS permits, l.used_fence AS fence, l.ends_us AS ends_us,
+IF(l.used > 0, l.label, NULL) AS label, 0 AS shared, 1 AS permits, l.used_fence AS fence,
+  l.ends_us AS ends_us,
 l.since_us AS since_us, l.holder IS NULL AS kept, l.waiting_for AS waiting_for, l.revoked AS revoked
 
 -- A holder as people see it, from holdfast_holders.
@@ -483,11 +515,13 @@ BEGIN
     UPDATE holdfast_locks SET ends_us = IF(mode = 'x', GREATEST(ends_us, v_now + p_lasts_us), ends_us),
       used_fence = IF(mode = 'x', v_used, used_fence), label = IF(mode = 'x', p_label, label),
       over_us = GREATEST(over_us, (((v_now + p_lasts_us) DIV 600000000) + 1) * 600000000) WHERE name = v_name;
-    UPDATE holdfast_holders SET ends_us = GREATEST(ends_us, v_now + p_lasts_us), used_fence = v_used, label = p_label
+    UPDATE holdfast_holders SET ends_us = GREATEST(ends_us, v_now + p_lasts_us), used_fence = v_used,
+      label = p_label
     WHERE name = v_name AND id = p_id;
   END WHILE;
   COMMIT;
-  SELECT IF(NOT v_holds_all, 'l', IF(v_reason IS NULL, 'r', 'v')) AS state, v_reason AS reason, v_now AS now_us;
+  SELECT IF(NOT v_holds_all, 'l', IF(v_reason IS NULL, 'r', 'v')) AS state, v_reason AS reason,
+    v_now AS now_us;
 END
 
 -- Revokes the holders of one key, or the one with this fence. Answers with free, other-fence or revoked.
@@ -514,7 +548,8 @@ body: BEGIN
   IF l_mode = 'x' AND (p_fence IS NULL OR (l_first <= p_fence AND p_fence <= l_first + l_room)) THEN
     SET v_met = 1;
     INSERT IGNORE INTO holdfast_revocations (store, id, reason, until_us)
-    SELECT store, holder, p_reason, v_now + 600000000 FROM holdfast_locks WHERE name = v_name AND holder IS NOT NULL;
+    SELECT store, holder, p_reason, v_now + 600000000 FROM holdfast_locks WHERE name = v_name
+      AND holder IS NOT NULL;
     SELECT LEFT(store, 16) INTO v_stores FROM holdfast_locks WHERE name = v_name AND holder IS NOT NULL;
     UPDATE holdfast_locks SET revoked = p_reason, keep_us = 0,
       used = IF(p_force = 1 OR holder IS NULL, 0, 1), ends_us = IF(used = 0, 0, ends_us),
@@ -542,8 +577,9 @@ body: BEGIN
   SELECT IF(v_met > 0, 'revoked', 'other-fence') AS answer;
 END
 
--- Cleans away up to 500 rows of one namespace that have been over for ten minutes, and raises the floor of its
--- fences in the same step. Whoever makes a row anew waits for the floor. Answers how many rows it deleted.
+-- Cleans away up to 500 rows of one namespace that have been over for ten minutes, and raises the floor of
+-- its fences in the same step. Whoever makes a row anew waits for the floor. Answers how many rows it
+-- deleted.
 -- :name procedure_clean
 CREATE PROCEDURE holdfast_clean_1() SQL SECURITY INVOKER
 body: BEGIN
@@ -553,7 +589,8 @@ body: BEGIN
   DECLARE v_count, v_is_done INT DEFAULT 0;
   DECLARE v_now BIGINT DEFAULT {now};
   DECLARE old CURSOR FOR SELECT l.name, l.fence FROM holdfast_locks AS l
-    WHERE l.over_us < v_now - 600000000 AND l.namespace = v_namespace AND l.ends_us <= v_now AND l.ended_us <= v_now
+    WHERE l.over_us < v_now - 600000000 AND l.namespace = v_namespace AND l.ends_us <= v_now
+      AND l.ended_us <= v_now
       AND (l.waiting = 0 OR NOT EXISTS (
         SELECT 1 FROM holdfast_waiters AS w WHERE w.name = l.name AND w.alive_us > v_now))
     ORDER BY l.over_us LIMIT 500 FOR UPDATE SKIP LOCKED;

@@ -16,8 +16,8 @@ VALUES (?, '', ?, ?, 0, 0, 0)
 -- :name row_fence_draw
 UPDATE holdfast_row_holder SET last = LAST_INSERT_ID(GREATEST(last + 1, {now})) WHERE hash = ? AND slot = ''
 
--- The next fence of a key that is there, and its exclusive holder. room, session, proc, process, actor, label,
--- idle_ms, hash. Gives the fence as insertId.
+-- The next fence of a key that is there, and its exclusive holder. room, session, proc, process, actor,
+-- label, idle_ms, hash. Gives the fence as insertId.
 -- :name row_holder_write
 UPDATE holdfast_row_holder
 SET fence = LAST_INSERT_ID(GREATEST(last + 1, {now})), last = fence + ?, used = fence,

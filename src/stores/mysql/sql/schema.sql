@@ -2,12 +2,12 @@
 -- microseconds since 1970 by the server's clock. No column that changes with every lock has an index, apart
 -- from over_us, which is kept to ten minutes.
 
--- One row per key. name is the SHA-256 of namespace and key, because an index has no room for the longest keys
--- and no collation may decide which are equal. fence: the largest that may have been used. mode: x one
+-- One row per key. name is the SHA-256 of namespace and key, because an index has no room for the longest
+-- keys and no collation may decide which are equal. fence: the largest that may have been used. mode: x one
 -- exclusive holder, which is in this row; s readers and p permits of a semaphore, which are in
 -- holdfast_holders. used: permits in use. ends_us: the end of the holder, or the earliest end of many. size:
--- the largest limit. holder is NULL while only keep_us holds the key. ended_us: until then the key has rows in
--- holdfast_ended. over_us: by then all of it is over.
+-- the largest limit. holder is NULL while only keep_us holds the key. ended_us: until then the key has rows
+-- in holdfast_ended. over_us: by then all of it is over.
 -- :name table_locks
 CREATE TABLE IF NOT EXISTS holdfast_locks (
   name BINARY(32) NOT NULL PRIMARY KEY,
@@ -150,8 +150,8 @@ CREATE TABLE IF NOT EXISTS holdfast_row (
   name VARBINARY(4096) NOT NULL
 ) ENGINE=InnoDB
 
--- Row mode: who holds a row, for people and for fences. The row with the empty slot belongs to the key: it has
--- the largest fence given out, and the exclusive holder if there is one. Readers have rows of their own.
+-- Row mode: who holds a row, for people and for fences. The row with the empty slot belongs to the key: it
+-- has the largest fence given out, and the exclusive holder if there is one. Readers have rows of their own.
 -- :name table_row_holder
 CREATE TABLE IF NOT EXISTS holdfast_row_holder (
   hash BINARY(32) NOT NULL,
