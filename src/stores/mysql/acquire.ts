@@ -11,7 +11,7 @@ import type { Answer, Row, Value } from "./client/port.ts";
 import { textOf } from "./client/port.ts";
 import { codeOf } from "./errors.ts";
 import { holderInfo } from "./inspect.ts";
-import type { OpenRequest } from "./open-requests.ts";
+import { OpenRequest } from "./open-requests.ts";
 import { sql } from "./sql.ts";
 import { encodeKeys, type Steps, toUs } from "./steps.ts";
 
@@ -26,6 +26,8 @@ const LONGEST_CALL_MS = 2_000;
 /** A position from which on the procedure stops counting. */
 const COUNTED_POSITIONS = 10;
 const LONGEST_TEXT = 1_024;
+/** What the procedure is told of an attempt that joins no queue and waits for no row. */
+const WITHOUT_WAITING = -1;
 
 type DirectSettle = (error: unknown, answer: AttemptAnswer<null> | null) => void;
 
@@ -91,6 +93,11 @@ export class Acquire {
     else general(false);
   }
 
+  /** An attempt of a request that is never repeated or ended. It waits for no row that somebody has locked. */
+  attemptAtOnce(request: Request, call: CallContext): Promise<AttemptAnswer<null>> {
+    return this.#callAttempt(request, new OpenRequest(), call, WITHOUT_WAITING);
+  }
+
   /**
    * `used`: the last fence of each key, or null where nobody can say. `mayArrive`: an attempt may still come.
    */
@@ -133,10 +140,15 @@ export class Acquire {
     if (!isSent) general();
   }
 
-  async #callAttempt(request: Request, open: OpenRequest, call: CallContext): Promise<AttemptAnswer<null>> {
+  async #callAttempt(
+    request: Request,
+    open: OpenRequest,
+    call: CallContext,
+    queue = request.queue ? 1 : 0,
+  ): Promise<AttemptAnswer<null>> {
     const { steps } = this.#deps;
     const { bytes, order } = encodeKeys(steps, request.keys);
-    const values = this.#attemptValues(request);
+    const values = this.#attemptValues(request, queue);
     const answer = await answered(steps.call("attempt", bytes, values, call), open);
     const [row] = answer.rows;
     const state = textOf(row?.["state"]);
@@ -194,9 +206,9 @@ export class Acquire {
     return [Number(used), this.#deps.steps.hash(keys[0] as string), id];
   }
 
-  #attemptValues(request: Request): Value[] {
+  #attemptValues(request: Request, queueing: number): Value[] {
     const { steps } = this.#deps;
-    const { id, label, actor, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, queue, seq } = request;
+    const { id, label, actor, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, seq } = request;
     const claimMs = Math.min(steps.context.claimMs, Math.max(SHORTEST_CLAIM_MS, ttlMs));
     // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a
     // larger one.
@@ -204,7 +216,7 @@ export class Acquire {
     return [
       ...[steps.namespace, id, steps.context.store, shortened(label), shortened(actor)],
       ...[mode === "shared" ? 1 : 0, permits, limit, toUs(ttlMs + graceMs), toUs(claimMs), toUs(keepMs)],
-      ...[room, queue ? 1 : 0, seq > 1 ? 1 : 0, this.#deps.isListening() ? 1 : 0],
+      ...[room, queueing, seq > 1 ? 1 : 0, this.#deps.isListening() ? 1 : 0],
     ];
   }
 
@@ -235,7 +247,7 @@ async function answered(sending: Promise<Answer>, open: OpenRequest): Promise<An
   }
 }
 
-/** Whether the server itself has said it: then nothing was done, and nothing will be. */
+/** Whether the server itself has said it: then the statement will not be carried out later. */
 function isReply(error: unknown): boolean {
   return error === null || codeOf(error) > 0;
 }

@@ -17,7 +17,7 @@ import type { Row } from "./client/port.ts";
 import { textOf } from "./client/port.ts";
 import { sql } from "./sql.ts";
 import type { Steps } from "./steps.ts";
-import { MysqlTransaction, sharing } from "./transaction.ts";
+import { MysqlTransaction } from "./transaction.ts";
 
 type Wish = Parameters<TransactionDesk["attempt"]>[0];
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
@@ -52,8 +52,8 @@ export interface TableTransactionDeps {
    * By connection and key. Whether the transaction still is the one that locked it is asked of the server.
    */
   readonly locked: WeakMap<object, Map<string, Locked>>;
+  /** One attempt that waits for no row and joins no queue. */
   attempt(request: Request, io: Io): Promise<AttemptAnswer<null>>;
-  forget(request: Request): void;
 }
 
 export class TableTransaction implements TransactionDesk {
@@ -87,7 +87,6 @@ export class TableTransaction implements TransactionDesk {
       if (fence !== null) fences.set(key, fence);
     }
     const wanted = keys.filter((key) => !fences.has(key));
-    for (const key of wanted) if (!(await this.#isUnlocked(key, io))) return { busy: [] };
     if (wanted.length > 0) {
       const reserved = await this.#reserve(wanted, label, io);
       if ("busy" in reserved) return reserved;
@@ -107,21 +106,16 @@ export class TableTransaction implements TransactionDesk {
     label: string,
     io: Io,
   ): Promise<Reservation | { readonly busy: readonly HolderInfo[] }> {
-    const { system, attempt, forget } = this.#deps;
+    const { system } = this.#deps;
     const [id, sentMs] = [system.randomId(), system.monoMs()];
     const lock = { mode: "exclusive", permits: 1, limit: 1, queue: false } as const;
-    // Not the first attempt, so that it takes the procedure, which does not wait for the row of a held key.
-    const times = { seq: 2, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
+    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
     const request: Request = { keys, id, label, actor: id, ...lock, ...times };
-    try {
-      const answer = await attempt(request, io);
-      if ("busy" in answer) return { busy: answer.busy.holders ?? [] };
-      if (!("granted" in answer)) return { busy: [] };
-      const isOver = (): boolean => system.monoMs() - sentMs >= USED_WITHIN_MS;
-      return { id, fences: answer.granted.fences, isOver };
-    } finally {
-      forget(request);
-    }
+    const answer = await this.#deps.attempt(request, io);
+    if ("busy" in answer) return { busy: answer.busy.holders ?? [] };
+    if (!("granted" in answer)) return { busy: [] };
+    const isOver = (): boolean => system.monoMs() - sentMs >= USED_WITHIN_MS;
+    return { id, fences: answer.granted.fences, isOver };
   }
 
   /**
@@ -140,16 +134,6 @@ export class TableTransaction implements TransactionDesk {
     }
     this.#locked.delete(key);
     return null;
-  }
-
-  /** Another transaction may have the row: asked without waiting for it. */
-  async #isUnlocked(key: string, io: Io): Promise<boolean> {
-    const { steps } = this.#deps;
-    const { dialect } = (await steps.context.pool.primary(io)).facts;
-    const name = steps.hash(key);
-    const statement = `${sql["transaction_read_holder"]} ${sharing(dialect)} SKIP LOCKED`;
-    if ((await steps.run(statement, [name], io)).met === 1) return true;
-    return (await steps.run(sql["transaction_read_holder"], [name], io)).met === 0;
   }
 
   /** False when the row could not be had for as long as the reservation lasts. */

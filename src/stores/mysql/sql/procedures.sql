@@ -180,7 +180,8 @@ BEGIN
 END
 
 -- One attempt. Answers with one row, whose state is g granted, b busy or e ended; of a busy key with up to
--- three rows, one per holder. p_again: not the first attempt of this request.
+-- three rows, one per holder. p_queue: 1 joins the queue, 0 does not, -1 does not and waits for no row.
+-- p_again: not the first attempt of this request.
 -- :name procedure_attempt
 CREATE PROCEDURE holdfast_attempt_1(
   IN p_keys LONGBLOB, IN p_server VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -198,7 +199,7 @@ body: BEGIN
   DECLARE v_ticket, v_own_fence, v_fence, v_called, v_ready BIGINT DEFAULT 0;
   DECLARE v_before, v_position, v_own, v_own_revoked, v_fits INT DEFAULT 0;
   DECLARE v_holds_all, v_is_next INT DEFAULT 1;
-  DECLARE v_holds_some, v_is_revoked, v_is_ended, v_key_again INT DEFAULT 0;
+  DECLARE v_holds_some, v_is_revoked, v_is_ended, v_is_locked, v_key_again INT DEFAULT 0;
   DECLARE v_again INT DEFAULT 10000;
   DECLARE v_busy BINARY(32);
   DECLARE v_fences TEXT CHARACTER SET ascii DEFAULT '';
@@ -212,7 +213,8 @@ body: BEGIN
     INTO l_mode, l_used, l_size, l_ends, l_head, l_ended, v_ticket, v_called
     FROM holdfast_locks AS l JOIN holdfast_waiters AS w ON w.name = l.name AND w.id = p_id
       WHERE l.name = v_name;
-    IF v_ticket IS NOT NULL AND v_called = 0 AND l_ended <= v_now AND l_used > 0 AND l_ends > v_now
+    IF v_ticket IS NOT NULL AND v_called = 0 AND l_mode IN ('x', 's', 'p') AND l_ended <= v_now AND l_used > 0
+      AND l_ends > v_now
       AND NOT ({fits}) THEN
       {count_before}
       {key_again}
@@ -226,16 +228,23 @@ body: BEGIN
     END IF;
   END IF;
   -- An attempt without a place in the queue is busy where a key is held: no row is waited for.
-  IF p_queue = 0 THEN
+  IF p_queue <> 1 THEN
     SET v_at = 1;
     WHILE v_at <= LENGTH(p_keys) DO
       {next_key}
-      SET l_used = 0;
+      SET l_mode = NULL, l_used = 0, v_is_locked = 0;
       SELECT mode, used, size, ends_us, holder INTO l_mode, l_used, l_size, l_ends, l_holder
       FROM holdfast_locks WHERE name = v_name;
-      IF l_used > 0 AND l_ends > v_now AND NOT ({fits}) AND COALESCE(l_holder, '') <> p_id
-        AND (l_mode = 'x' OR NOT EXISTS (SELECT 1 FROM holdfast_holders WHERE name = v_name
-          AND id = p_id)) THEN
+      IF p_queue = -1 AND l_mode IS NOT NULL THEN
+        SET v_is_locked = 1;
+        SELECT 0 INTO v_is_locked FROM holdfast_locks WHERE name = v_name FOR UPDATE SKIP LOCKED;
+      END IF;
+      SET v_own = COALESCE(l_holder = p_id, 0);
+      IF l_mode <> 'x' THEN
+        SELECT COUNT(*) INTO v_own FROM holdfast_holders WHERE name = v_name AND id = p_id;
+      END IF;
+      IF v_is_locked OR (l_used > 0 AND l_mode IN ('x', 's', 'p') AND l_ends > v_now AND v_own = 0
+        AND NOT ({fits})) THEN
         SET v_busy = v_name, v_before = 0;
         {key_again}
         SET v_again = v_key_again;
@@ -406,8 +415,10 @@ ELSE
 END IF;
 SET v_fences = CONCAT(v_fences, IF(v_fences = '', '', ','), v_fence);
 
+-- A question in a condition (IF EXISTS) would wait for a row that somebody has locked; SELECT ... INTO does not.
 -- :name answer_busy
-IF EXISTS (SELECT 1 FROM holdfast_locks WHERE name = v_busy AND mode = 'x') THEN
+SELECT mode INTO l_mode FROM holdfast_locks WHERE name = v_busy;
+IF l_mode = 'x' THEN
   SELECT 'b' AS state, v_now AS now_us, v_again AS again_ms, v_position AS position, used AS holders,
     {own_holder} FROM holdfast_locks AS l WHERE l.name = v_busy;
 ELSE
@@ -586,9 +597,10 @@ body: BEGIN
   DECLARE v_name BINARY(32);
   DECLARE v_namespace VARBINARY(64) DEFAULT NULL;
   DECLARE v_floor, v_fence BIGINT;
-  DECLARE v_count, v_is_done INT DEFAULT 0;
+  DECLARE v_count, v_waiting, v_is_done INT DEFAULT 0;
+  DECLARE v_mode CHAR(1) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_now BIGINT DEFAULT {now};
-  DECLARE old CURSOR FOR SELECT l.name, l.fence FROM holdfast_locks AS l
+  DECLARE old CURSOR FOR SELECT l.name, l.fence, l.mode, l.waiting FROM holdfast_locks AS l
     WHERE l.over_us < v_now - 600000000 AND l.namespace = v_namespace AND l.ends_us <= v_now
       AND l.ended_us <= v_now
       AND (l.waiting = 0 OR NOT EXISTS (
@@ -610,12 +622,12 @@ body: BEGIN
   SELECT floor INTO v_floor FROM holdfast_floors WHERE namespace = v_namespace FOR UPDATE;
   OPEN old;
   rows_of_old: LOOP
-    FETCH old INTO v_name, v_fence;
+    FETCH old INTO v_name, v_fence, v_mode, v_waiting;
     IF v_is_done THEN LEAVE rows_of_old; END IF;
     SET v_floor = GREATEST(v_floor, v_fence), v_count = v_count + 1;
     DELETE FROM holdfast_locks WHERE name = v_name;
-    DELETE FROM holdfast_holders WHERE name = v_name;
-    DELETE FROM holdfast_waiters WHERE name = v_name;
+    IF v_mode <> 'x' THEN DELETE FROM holdfast_holders WHERE name = v_name; END IF;
+    IF v_waiting <> 0 THEN DELETE FROM holdfast_waiters WHERE name = v_name; END IF;
     SET v_is_done = 0;
   END LOOP;
   CLOSE old;
