@@ -266,6 +266,19 @@ describe("a server", () => {
     await (await locks.acquire("k")).release();
   });
 
+  it("is not flooded with connections by row mode: more than maxConnections are refused by name (P17)", async () => {
+    const locks = open(`${node.url}?mode=row&maxConnections=2`);
+    const held = [await locks.acquire("cap:1"), await locks.acquire("cap:2")];
+    await expect(locks.acquire("cap:3", { wait: 200 })).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      message: expect.stringContaining("maxConnections") as string,
+    });
+    await held[0]?.release();
+    await (await locks.acquire("cap:3", { wait: 60_000 })).release();
+    await held[1]?.release();
+    expect(() => open(`${node.url}?mode=row&maxConnections=0`)).toThrow("maxConnections");
+  });
+
   it("that could forget is a finding", async () => {
     const ids = (await open().check()).map(({ id }) => id);
     expect(ids).toContain("durability");

@@ -134,9 +134,9 @@ export class RowOpenStore implements OpenStore<null> {
     return this.#do("try for the lock", request.keys[0], async () => {
       if (this.#ended.has(request.id)) return { ended: true };
       void this.#wakeupSession.start();
-      const turn = this.#requests.of(request);
-      const answer = await turn.serially(() =>
-        this.#requests.guarded(turn, io, () => this.#ask(turn, request, io)),
+      const rowRequest = this.#requests.of(request);
+      const answer = await rowRequest.serially(() =>
+        this.#requests.guarded(rowRequest, io, () => this.#ask(rowRequest, request, io)),
       );
       if ("busy" in answer && !request.queue) this.#end(request);
       return answer;
@@ -152,11 +152,11 @@ export class RowOpenStore implements OpenStore<null> {
         Promise.all(items.map((item) => this.#requests.keep(item, io))),
       ]);
       return items.map(({ request, ttlMs }, at): RenewAnswer => {
-        const turn = this.#requests.held(request.id);
-        const reason = turn === null ? undefined : revoked.get(turn.session?.token ?? "");
+        const rowRequest = this.#requests.held(request.id);
+        const reason = rowRequest === null ? undefined : revoked.get(rowRequest.session?.token ?? "");
         if (reason !== undefined) return { state: "lost", reason: "revoked", detail: reason };
         if (alive[at] === true) return { state: "renewed", validMs: ttlMs };
-        return { state: "lost", reason: turn === null ? "gone" : "session" };
+        return { state: "lost", reason: rowRequest === null ? "gone" : "session" };
       });
     });
   }
@@ -170,7 +170,7 @@ export class RowOpenStore implements OpenStore<null> {
     return this.#do("be told of the release", request.keys[0], async () => {
       this.#end(request);
       const used = lastFences[0] === undefined ? null : Number(lastFences[0]);
-      return (await this.#requests.letGo(request.id, used, io)) ? "released" : "not-held";
+      return (await this.#requests.release(request.id, used, io)) ? "released" : "not-held";
     });
   }
 
@@ -202,13 +202,13 @@ export class RowOpenStore implements OpenStore<null> {
 
   owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
     return this.#do("be asked for the owner", request.keys[0], async () => {
-      const turn = this.#requests.held(request.id);
-      if (turn?.session === null || turn?.session === undefined) return false;
+      const rowRequest = this.#requests.held(request.id);
+      if (rowRequest?.session === null || rowRequest?.session === undefined) return false;
       const [revoked, alive] = await Promise.all([
         this.#metadata.revoked(io),
-        this.#requests.alive(turn, io),
+        this.#requests.alive(rowRequest, io),
       ]);
-      return alive && !revoked.has(turn.session.token);
+      return alive && !revoked.has(rowRequest.session.token);
     });
   }
 
@@ -286,30 +286,30 @@ export class RowOpenStore implements OpenStore<null> {
     );
   }
 
-  async #ask(turn: RowRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
-    turn.request = request;
-    if (turn.state === "held") return this.#again(turn, request, io);
-    if (turn.state === "new") await this.#requests.begin(turn, io);
-    else if (turn.state === "waiting") {
-      await Promise.race([turn.waiting, io.sleep(Math.min(LINGER_MS, io.timeoutMs / 4))]);
+  async #ask(rowRequest: RowRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    rowRequest.request = request;
+    if (rowRequest.state === "held") return this.#again(rowRequest, request, io);
+    if (rowRequest.state === "new") await this.#requests.begin(rowRequest, io);
+    else if (rowRequest.state === "waiting") {
+      await Promise.race([rowRequest.waiting, io.sleep(Math.min(LINGER_MS, io.timeoutMs / 4))]);
     }
     // While it waited, the state may have become any other.
-    const { state } = turn as { state: RowRequest["state"] };
+    const { state } = rowRequest as { state: RowRequest["state"] };
     if (state === "over" || this.#ended.has(request.id)) return { ended: true };
     if (state === "new") throw new Error("the wait for the row was broken off");
     if (state === "waiting") return { busy: await this.#busy(request, io) };
-    await this.#requests.grant(turn, io);
-    return { granted: grantOf(turn, request) };
+    await this.#requests.grant(rowRequest, io);
+    return { granted: grantOf(rowRequest, request) };
   }
 
   /** It holds already: its answer was lost, or it asks again. */
-  async #again(turn: RowRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+  async #again(rowRequest: RowRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
     const [revoked] = await Promise.all([
       this.#metadata.revoked(io),
-      turn.session?.keep(idleSeconds(request)),
+      rowRequest.session?.keep(idleSeconds(request)),
     ]);
-    if (revoked.has(turn.session?.token ?? "")) return { ended: true };
-    return { granted: grantOf(turn, request) };
+    if (revoked.has(rowRequest.session?.token ?? "")) return { ended: true };
+    return { granted: grantOf(rowRequest, request) };
   }
 
   async #busy(request: Request, io: Io): Promise<Busy> {
@@ -321,9 +321,9 @@ export class RowOpenStore implements OpenStore<null> {
   async #readRevocations(): Promise<void> {
     try {
       const revoked = await this.#metadata.revoked(this.#alone);
-      for (const turn of this.#requests.allHeld()) {
-        const reason = revoked.get(turn.session?.token ?? "");
-        if (reason !== undefined) this.#tellLoss?.(turn.request.id, "revoked", reason);
+      for (const rowRequest of this.#requests.allHeld()) {
+        const reason = revoked.get(rowRequest.session?.token ?? "");
+        if (reason !== undefined) this.#tellLoss?.(rowRequest.request.id, "revoked", reason);
       }
     } catch {
       // The next renewal asks again.
