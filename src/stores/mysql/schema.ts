@@ -7,7 +7,7 @@ import type { SqlConnection } from "./client/port.ts";
 import { sql } from "./sql.ts";
 
 /** Of the tables and procedures of the lease table. Procedures have it in their names. */
-const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 1;
 
 const TABLES: readonly string[] = [
   ...[sql["table_locks"], sql["table_holders"], sql["table_waiters"], sql["table_ended"]],
@@ -42,15 +42,14 @@ function dropOf(procedure: string): string {
 }
 
 export interface Schema {
-  /** Makes what is missing. `remake`: something was found to be gone. */
-  ensure(connection: SqlConnection, remake: boolean): Promise<void>;
+  /** Creates what is missing. */
+  create(connection: SqlConnection): Promise<void>;
 }
 
 /** `mayCreate` false: nothing is made at run time. */
 export function tableSchema(mayCreate: boolean): Schema {
   return {
-    async ensure(connection, remake) {
-      if (!remake && (await versionOf(connection)) >= SCHEMA_VERSION) return;
+    async create(connection) {
       if (!mayCreate) throw missing("createSchema is false");
       await create(connection, [...TABLES, ...PROCEDURES, sql["set_version"]]);
     },
@@ -59,25 +58,17 @@ export function tableSchema(mayCreate: boolean): Schema {
 
 export function rowSchema(mayCreate: boolean): Schema {
   return {
-    async ensure(connection, remake) {
-      if (!remake && (await exists(connection, "SELECT 1 FROM holdfast_row, holdfast_row_holder LIMIT 0")))
-        return;
+    async create(connection) {
+      if (await hasRowTables(connection)) return;
       if (!mayCreate) throw missing("createSchema is false");
       await create(connection, ROW_TABLES);
     },
   };
 }
 
-/** 0 where there is none, or this user may not read it. */
-async function versionOf(connection: SqlConnection): Promise<number> {
-  if (!(await exists(connection, sql["read_version"]))) return 0;
-  const { rows } = await connection.run(sql["read_version"]);
-  return Number(rows[0]?.["version"] ?? 0);
-}
-
-async function exists(connection: SqlConnection, probe: string): Promise<boolean> {
+async function hasRowTables(connection: SqlConnection): Promise<boolean> {
   try {
-    await connection.run(probe);
+    await connection.run("SELECT 1 FROM holdfast_row, holdfast_row_holder LIMIT 0");
     return true;
   } catch (error) {
     // Without any right on a table the server does not even say that it is missing.

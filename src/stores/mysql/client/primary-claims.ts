@@ -16,10 +16,16 @@ export interface Claim {
   readonly holdMs: number;
 }
 
+/** What one server knows. */
+export interface KnownClaims {
+  readonly claims: readonly Claim[];
+  readonly nowUs: number;
+  /** Of the schema. */
+  readonly version: number;
+}
+
 /** null when there is no table of them. */
-export async function readClaims(
-  connection: SqlConnection,
-): Promise<{ readonly claims: readonly Claim[]; readonly nowUs: number } | null> {
+export async function readClaims(connection: SqlConnection): Promise<KnownClaims | null> {
   const answer = await connection.run(sql["primary_list"]).catch((error: unknown) => {
     // Without any right on a table the server does not even say that it is missing.
     if (codeOf(error) !== NO_SUCH_TABLE && !DENIED.includes(codeOf(error))) throw error;
@@ -37,7 +43,7 @@ export async function readClaims(
       startedUs: Number(row["started_us"]),
       holdMs: Number(row["hold_ms"]),
     }));
-  return { claims, nowUs: Number(rows[0]?.["now_us"]) };
+  return { claims, nowUs: Number(rows[0]?.["now_us"]), version: Number(rows[0]?.["version"] ?? 0) };
 }
 
 /** The claim that counts. The same order as in the statements. */

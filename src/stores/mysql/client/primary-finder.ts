@@ -14,7 +14,7 @@
 import { StoreUnavailableError } from "../../../core/errors.ts";
 import { mysqlError } from "../errors.ts";
 import { readFacts, refuseOld, type ServerFacts } from "../health.ts";
-import type { Schema } from "../schema.ts";
+import { type Schema, SCHEMA_VERSION } from "../schema.ts";
 import { sql } from "../sql.ts";
 import type { Address, MysqlPort, SqlConnection } from "./port.ts";
 import { type Claim, newest, readClaims } from "./primary-claims.ts";
@@ -32,6 +32,14 @@ interface Asked {
   readonly claims: readonly Claim[];
   readonly nowUs: number;
 }
+
+/** The primary. */
+interface Chosen extends Asked {
+  /** It grants nothing yet. */
+  readonly isHeldBack: boolean;
+}
+
+const NO_CLAIMS = { claims: [], nowUs: 0 };
 
 interface Failed {
   readonly host: Address;
@@ -79,14 +87,15 @@ export class PrimaryFinder {
     );
     // In the order of the URL, so that everybody prefers the same one.
     asked.sort((a, b) => this.#port.hosts.indexOf(a.host) - this.#port.hosts.indexOf(b.host));
-    let chosen: Asked | null = null;
+    let chosen: Chosen | null = null;
     try {
       chosen = await this.#choose(asked, failed);
       const { host, facts, connection } = chosen;
-      const isGuarded = this.several || (await isHeldBack(connection));
+      // A server that has become the primary lately holds its grants back, also from who knows no other server.
+      const isGuarded = this.several || chosen.isHeldBack;
       return { primary: { host, facts, isGuarded }, connection };
     } finally {
-      for (const one of asked) if (one !== chosen) one.connection.destroy();
+      for (const one of asked) if (one.connection !== chosen?.connection) one.connection.destroy();
     }
   }
 
@@ -113,8 +122,10 @@ export class PrimaryFinder {
       const facts = await readFacts(connection);
       refuseOld(facts);
       // A server that cannot be written to has what was replicated to it, or nothing.
-      if (!facts.readOnly) await this.#schema.ensure(connection, remake);
-      const { claims, nowUs } = (await readClaims(connection)) ?? { claims: [], nowUs: 0 };
+      const known = remake && !facts.readOnly ? null : await readClaims(connection);
+      const isComplete = facts.readOnly || (known !== null && known.version >= SCHEMA_VERSION);
+      if (!isComplete) await this.#schema.create(connection);
+      const { claims, nowUs } = (isComplete ? known : await readClaims(connection)) ?? NO_CLAIMS;
       return { host, connection, facts, claims, nowUs };
     } catch (error) {
       connection.destroy();
@@ -122,7 +133,7 @@ export class PrimaryFinder {
     }
   }
 
-  async #choose(asked: readonly Asked[], failed: readonly Failed[]): Promise<Asked> {
+  async #choose(asked: readonly Asked[], failed: readonly Failed[]): Promise<Chosen> {
     const writable = asked.filter(({ facts }) => !facts.readOnly);
     const [first] = writable;
     if (first === undefined) throw nobody(asked, failed);
@@ -141,27 +152,22 @@ export class PrimaryFinder {
     return this.#claim(first, present.sinceUs, first.facts.galera ? 0 : holdMs);
   }
 
-  async #keep(own: Asked, present: Claim, everybody: boolean, holdMs: number): Promise<Asked> {
+  async #keep(own: Asked, present: Claim, everybody: boolean, holdMs: number): Promise<Chosen> {
     const same = sameStart(own.facts.startedUs, present.startedUs);
-    if (same && present.holdMs >= this.#holdMs) return own;
+    const kept = { ...own, isHeldBack: present.readyUs > own.nowUs };
+    if (same && present.holdMs >= this.#holdMs) return kept;
     if (!same && !everybody) return this.#claim(own, present.sinceUs, holdMs);
     await own.connection.run(sql["primary_restarted"], [own.facts.startedUs, holdMs, own.facts.server]);
-    return own;
+    return kept;
   }
 
-  async #claim(by: Asked, newestUs: number, holdMs: number): Promise<Asked> {
+  async #claim(by: Asked, newestUs: number, holdMs: number): Promise<Chosen> {
     const { server, startedUs } = by.facts;
     const hold = Math.ceil(holdMs * 1_000);
     const values = [server, newestUs, hold, startedUs, Math.ceil(this.#holdMs), newestUs, newestUs];
     await by.connection.run(sql["primary_claim"], values);
-    return by;
+    return { ...by, isHeldBack: holdMs > 0 };
   }
-}
-
-/** A server that has become the primary lately holds its grants back, also from who knows no other server. */
-async function isHeldBack(connection: SqlConnection): Promise<boolean> {
-  const { claims, nowUs } = (await readClaims(connection)) ?? { claims: [], nowUs: 0 };
-  return (newest(claims)?.readyUs ?? 0) > nowUs;
 }
 
 /**

@@ -63,10 +63,10 @@ export async function openRows(login: Login, options: RowOptions, env: StoreEnv)
     first = await connect();
     const facts = await readFacts(first);
     refuseForRows(facts);
-    await schema.ensure(first, false);
+    await schema.create(first);
     const remakeTables = async (): Promise<void> => {
       const one = await connect();
-      await schema.ensure(one, true).finally(() => one.destroy());
+      await schema.create(one).finally(() => one.destroy());
     };
     const connection = new ReconnectingConnection(connect, () => env.system.monoMs(), first);
     const { maxConnections } = options;

@@ -134,9 +134,6 @@ CREATE TABLE IF NOT EXISTS holdfast_meta (
 -- :name set_version
 INSERT INTO holdfast_meta (id, version) VALUES (1, 1) ON DUPLICATE KEY UPDATE version = GREATEST(version, 1)
 
--- :name read_version
-SELECT version FROM holdfast_meta WHERE id = 1
-
 -- Locks of version 0.1 and 0.2 that may be live. Their table is not the one of this version.
 -- :name count_old_locks
 SELECT COUNT(*) AS locks FROM holdfast_lock
