@@ -19,6 +19,7 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   postgres: () => import("./postgres.ts"),
   redis: () => import("./redis.ts"),
   redlock: () => import("./redlock.ts"),
+  scale: () => import("./scale.ts"),
   tracing: () => import("./tracing.ts"),
   zookeeper: () => import("./zookeeper.ts"),
 };

@@ -1,5 +1,5 @@
-// What a Redis has done between two moments, by its own account. What a script calls is not counted: of the libraries here some take a key
-// by SET and some by a script, and all give it back by one.
+// What a Redis has done between two moments, by its own account. What a script calls is not counted: of the
+// libraries here some take a key by SET and some by a script, and all give it back by one.
 
 import { Redis } from "ioredis";
 
@@ -43,6 +43,15 @@ export class ServerMeter {
       cpuUs: now.cpuUs - before.cpuUs,
       bytesIn: now.bytesIn - before.bytesIn,
     };
+  }
+
+  /** Bytes of one key; 0 if there is none. */
+  async memoryOf(key: string): Promise<number> {
+    return Number((await this.#client.memory("USAGE", key)) ?? 0);
+  }
+
+  keys(): Promise<number> {
+    return this.#client.dbsize();
   }
 
   close(): void {

@@ -1,19 +1,25 @@
-// The libraries that are measured side by side, each behind the same small face: take a key, and give it back. Every one has a client
-// of its own and waits in its own way, with as many tries as it takes; delays are its defaults.
+// The libraries that are measured side by side, each behind the same small face: take a key, and give it back.
+// Every one has a client of its own and waits in its own way, with as many tries as it takes; delays are its
+// defaults. "bare" is SET NX PX and a compare-and-delete script over a plain client: no fence, no queue, no
+// renewal.
 
 import { createLock as microfleetLock } from "@microfleet/ioredis-lock";
 import { Verrou } from "@verrou/core";
 import { redisStore } from "@verrou/core/drivers/redis";
 import { Redis } from "ioredis";
+import { createClient } from "redis";
 import { Mutex } from "redis-semaphore";
 import Redlock4 from "redlock";
 import Redlock5 from "redlock-5";
 import { createLock as universalLock, IoredisAdapter } from "redlock-universal";
 import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
 
 export type Library =
-  | "bare"
+  | "bare ioredis"
+  | "bare node-redis"
   | "holdfast"
+  | "holdfast, ioredis"
   | "redlock 4"
   | "redlock 5"
   | "redis-semaphore"
@@ -32,7 +38,8 @@ export const PEERS: readonly Library[] = [
 
 /** Those that take a key by SET, and not by a script. */
 const BY_SET: readonly string[] = [
-  "bare",
+  "bare ioredis",
+  "bare node-redis",
   "redis-semaphore",
   "redlock-universal",
   "@verrou/core",
@@ -54,14 +61,17 @@ export interface Contender {
 }
 
 const TTL_MS = 30_000;
+const NOT_EXISTING = { expiration: { type: "PX", value: TTL_MS }, condition: "NX" } as const;
 const FOR_EVER = 1_000_000;
 const RELEASE =
   "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 
 /** `options`: of createLocks. */
 export async function contender(library: Library, url: string, options: object = {}): Promise<Contender> {
-  if (library === "holdfast") {
-    const locks = createLocks(url, options);
+  if (library === "bare node-redis") return bareNodeRedis(url);
+  if (library === "holdfast" || library === "holdfast, ioredis") {
+    const driver = library === "holdfast" ? "redis" : "ioredis";
+    const locks = createLocks(redis({ url, driver }), options);
     const wait = Number.POSITIVE_INFINITY;
     return {
       take: async (key) => {
@@ -71,19 +81,17 @@ export async function contender(library: Library, url: string, options: object =
       end: () => locks.close(),
     };
   }
-  // As the figures of the field were taken: commands of one moment go together.
-  const client = new Redis(url, { enableAutoPipelining: library === "bare" });
+  const client = new Redis(url);
   const end = (): Promise<void> => Promise.resolve(client.disconnect());
   return { take: await taker(library, client), end };
 }
 
 async function taker(library: Library, client: Redis): Promise<Contender["take"]> {
   switch (library) {
-    case "bare": {
+    case "bare ioredis": {
       const sha = String(await client.script("LOAD", RELEASE));
-      let number = 0;
       return async (key) => {
-        const id = `${process.pid}-0123456789abcdef-${number++}`;
+        const id = nextId();
         while ((await client.set(key, id, "PX", TTL_MS, "NX")) === null) await pause(10);
         return () => client.evalsha(sha, 1, key, id);
       };
@@ -146,6 +154,26 @@ async function taker(library: Library, client: Redis): Promise<Contender["take"]
         return () => lock.release();
       };
   }
+}
+
+async function bareNodeRedis(url: string): Promise<Contender> {
+  const client = createClient({ url });
+  await client.connect();
+  const sha = await client.scriptLoad(RELEASE);
+  return {
+    take: async (key) => {
+      const id = nextId();
+      while ((await client.set(key, id, NOT_EXISTING)) === null) await pause(10);
+      return () => client.evalSha(sha, { keys: [key], arguments: [id] });
+    },
+    end: () => client.close(),
+  };
+}
+
+let lastId = 0;
+function nextId(): string {
+  lastId += 1;
+  return `${process.pid}-0123456789abcdef-${lastId}`;
 }
 
 function pause(ms: number): Promise<void> {

@@ -54,6 +54,8 @@ describe("what COMMAND leaves in the background", () => {
     // The pipes of the daemon are closed, so the end of the command is the end of its output.
     expect(await first.ended).toMatchObject({ code: 0, stderr: "" });
     expect(alive(pid)).toBe(true);
+    await box.spawn("touch", ["end"]).ended;
+    expect(await until(() => !alive(pid))).toBe(true);
   });
 });
 

@@ -19,8 +19,6 @@ import { type Task, type TaskLine, TaskQueue } from "./waiter.ts";
 const FRESH_SHARE = 0.5;
 /** So many readers, or permits, of one line are asked for at once. */
 const MOST_BESIDE = 64;
-/** Of the short window of a lease whose first renewal is under way: the next task gets what this one got. */
-const FRESH_SHARE_OF_SHORT = 0.25;
 
 /** Who gets a lease, and since when it wanted it. */
 export interface Waited {
@@ -142,7 +140,7 @@ export class LocalQueue implements TaskLine {
       // One that was extended is longer than the next task asked for.
       hold.ttlMs === task.wish.ttlMs &&
       this.#sliceLeftMs(hold) > 0 &&
-      hold.remaining() >= freshMs(hold)
+      hold.remaining() >= hold.termMs * FRESH_SHARE
     );
   }
 
@@ -329,8 +327,4 @@ export class LocalQueue implements TaskLine {
     }));
     return { holders: shown, holderCount: this.#holds.size };
   }
-}
-
-function freshMs(hold: Hold): number {
-  return hold.short ? hold.window.validMs * FRESH_SHARE_OF_SHORT : hold.termMs * FRESH_SHARE;
 }

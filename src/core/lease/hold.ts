@@ -61,11 +61,7 @@ export class Hold {
   #ttlMs: number;
   /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
   #dueUntilMs: number;
-  /** The grant counts from a heartbeat and is short: to be renewed before anything else. */
-  readonly provisional: boolean;
   endangered = false;
-  /** A renewal of it is under way, and will say when the next one is due. */
-  renewing = false;
   /** A record that says what its holder waits for is not handed on: the note would be another's. */
   noted = false;
 
@@ -87,7 +83,6 @@ export class Hold {
     this.grantedAtMs = grantedAtMs;
     this.#ttlMs = shape.ttlMs;
     this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
-    this.provisional = this.short;
   }
 
   get window(): Window {
@@ -107,14 +102,8 @@ export class Hold {
     return Math.min(this.#ttlMs, this.#keeper.longestMs);
   }
 
-  /** Its window is not the one that was asked for, but that of a waiter which was chosen: to be renewed at once. */
-  get short(): boolean {
-    return this.#window.validMs < this.termMs;
-  }
-
-  /** What the store still owes, even to a holder that does not renew: a short grant's full ttl, or the rest of one that it gives by and by. */
+  /** What is left of the ttl behind the window, where the store gives less than the ttl at a time. */
   owedMs(nowMs: number): number {
-    if (this.termMs === this.#ttlMs) return this.#window.validMs < this.#ttlMs ? this.#ttlMs : 0;
     const windowEndMs = this.#window.since.monoMs + this.#window.validMs;
     return this.#dueUntilMs > windowEndMs + 1 ? Math.max(0, this.#dueUntilMs - nowMs) : 0;
   }

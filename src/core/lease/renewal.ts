@@ -49,10 +49,8 @@ export class Renewal {
     this.#dues = new DueLists<HoldDue>(system, (due) => this.#rang(due));
   }
 
-  /** A hold begins. A short or unconfirmed grant is renewed at once. */
   begin(hold: Hold): void {
-    if (hold.provisional) this.#dues.set(hold.renewalDue, 0, this.#system.monoMs());
-    else this.#schedule(hold);
+    this.#schedule(hold);
   }
 
   /** The hold has a new handle: renewed or not as that one wishes, and told to the store if it stays. */
@@ -68,7 +66,7 @@ export class Renewal {
     this.#dues.delete(hold.renewalDue);
   }
 
-  /** Renews one hold now, for `extend` and for grants that must be confirmed. Rejects when the store cannot be asked. */
+  /** Renews one hold now, for `extend`. Rejects when the store cannot be asked. */
   async now(hold: Hold, ttlMs: number): Promise<RenewAnswer> {
     const [answer] = await this.#send([hold], ttlMs);
     return answer as RenewAnswer;
@@ -79,7 +77,6 @@ export class Renewal {
   }
 
   #schedule(hold: Hold): void {
-    if (hold.renewing && hold.short) return;
     if (!wantsRenewal(hold)) this.#dues.delete(hold.renewalDue);
     else this.#dues.set(hold.renewalDue, delayMs(hold), hold.window.since.monoMs + delayMs(hold));
   }
@@ -113,7 +110,6 @@ export class Renewal {
         label: hold.lease?.label ?? hold.request.label,
       };
     });
-    for (const hold of batch) hold.renewing = true;
     try {
       const key = batch.length === 1 ? batch[0]?.request.keys[0] : undefined;
       const answers = await this.#caller.call(
@@ -139,7 +135,6 @@ export class Renewal {
 
   #take(hold: Hold, answer: RenewAnswer, sentAt: Instant, ttlMs: number | null): void {
     if (hold.ended) return;
-    hold.renewing = false;
     if (answer.state === "lost") {
       this.#listener.lost(hold, answer.reason, answer.detail);
     } else if (answer.state === "renewed" && hold.renewed(sentAt, answer.validMs)) {
@@ -152,7 +147,6 @@ export class Renewal {
   }
 
   #retry(hold: Hold): void {
-    hold.renewing = false;
     if (hold.ended || !wantsRenewal(hold)) return;
     const termMs = Math.min(hold.termMs, hold.window.validMs);
     // In steps, so that the retries of many leases stand in few lists.
@@ -174,10 +168,10 @@ function connected(answers: readonly RenewAnswer[]): readonly RenewAnswer[] {
 
 /** How long after its send a hold is renewed. */
 function delayMs(hold: Hold): number {
-  return hold.short ? 0 : hold.termMs * RENEW_SHARE;
+  return Math.min(hold.termMs, hold.window.validMs) * RENEW_SHARE;
 }
 
-/** A grant that is shorter than its ttl is renewed to its full length, whatever its holder wishes, and then no more. */
+/** A holder that does not renew still gets its whole ttl from a store that gives less at a time. */
 function wantsRenewal(hold: Hold): boolean {
   return hold.lease === null || hold.lease.wish.renew || hold.owedMs(hold.window.since.monoMs) > 0;
 }

@@ -23,6 +23,7 @@ const PROCEDURES: readonly string[] = [
 const ROW_TABLES: readonly string[] = [sql["table_row"], sql["table_row_holder"]];
 
 const PROCEDURE_EXISTS = 1304;
+const SYNTAX_ERROR = 1064;
 const LOCK = "CONCAT('holdfast:schema:', LEFT(SHA2(DATABASE(), 256), 32))";
 const LOCK_WAIT_S = 10;
 const RIGHTS =
@@ -81,17 +82,28 @@ async function hasRowTables(connection: SqlConnection): Promise<boolean> {
 async function create(connection: SqlConnection, statements: readonly string[]): Promise<void> {
   await connection.run(`DO GET_LOCK(${LOCK}, ${LOCK_WAIT_S})`);
   try {
-    for (const statement of statements) {
-      await connection.run(statement).catch((error: unknown) => {
-        if (codeOf(error) !== PROCEDURE_EXISTS) throw error;
-      });
-    }
+    for (const statement of statements) await createOne(connection, statement);
   } catch (error) {
     if (!DENIED.includes(codeOf(error))) throw error;
     throw missing("this user may not create them: it needs CREATE and CREATE ROUTINE", error);
   } finally {
     if (connection.alive) await connection.run(`DO RELEASE_LOCK(${LOCK})`);
   }
+}
+
+/**
+ * With IF NOT EXISTS, because each of two servers that replicate both ways is asked to create it, and a
+ * statement that fails on the other one would end the replication. MySQL before 8.0.29 does not know it for
+ * procedures.
+ */
+async function createOne(connection: SqlConnection, statement: string): Promise<void> {
+  const careful = statement.replace(/^CREATE PROCEDURE /, "CREATE PROCEDURE IF NOT EXISTS ");
+  await connection.run(careful).catch(async (error: unknown) => {
+    if (codeOf(error) !== SYNTAX_ERROR || careful === statement) throw error;
+    await connection.run(statement).catch((again: unknown) => {
+      if (codeOf(again) !== PROCEDURE_EXISTS) throw again;
+    });
+  });
 }
 
 function missing(why: string, cause?: unknown): StoreUnavailableError {

@@ -5,6 +5,7 @@ import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { World } from "./fixture.ts";
 
+const MOST_BATCHES = 8;
 const LEASE = { ttl: "2s", wait: "60s" } as const;
 const world = new World(3);
 const { masters } = world;
@@ -31,10 +32,15 @@ it("costs a bounded amount of memory, and the node is used again when it goes on
   };
   await cycles(200);
   masters.freeze(2);
-  await cycles(300);
-  const before = heapBytes();
-  await cycles(1_500);
-  expect(heapBytes() - before).toBeLessThan(3_000_000);
+  // A leak grows in every batch. The first batches fill what is bounded: the node counts as silent only after
+  // a second without an answer.
+  const growths: number[] = [];
+  while (growths.length < MOST_BATCHES && !growths.some((growth) => growth < 1_000_000)) {
+    const before = heapBytes();
+    await cycles(1_500);
+    growths.push(heapBytes() - before);
+  }
+  expect(Math.min(...growths)).toBeLessThan(1_000_000);
   masters.thaw(2);
   const holdersOf = async (key: string): Promise<number> => {
     const lease = await locks.acquire(key, LEASE);
