@@ -113,8 +113,8 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "MySQL goes on using the connections of a silent pool",
-    file: "stores/mysql/pool.ts",
-    edits: [{ find: "if (isSilent || (this.#fleet.several", put: "if ((this.#fleet.several" }],
+    file: "stores/mysql/client/pool.ts",
+    edits: [{ find: "if (isSilent || (this.#finder.several", put: "if ((this.#finder.several" }],
     tests: ["test/stores/mysql/half-open.test.ts"],
     needsServer: true,
   },
