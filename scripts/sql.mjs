@@ -1,7 +1,7 @@
 // Turns src/stores/*/sql/*.sql into a module per store, so that nothing has to be read from disk at run time. Comments and line
 // breaks stay behind; names of tables in braces are put in when a store is opened.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const stores = join(import.meta.dirname, "..", "src", "stores");
@@ -14,12 +14,12 @@ export function sqlStores() {
 export const sqlModule = (store) => join(stores, store, "sql.generated.ts");
 
 function textOf(path) {
-  return readFileSync(path, "utf8")
+  const lines = readFileSync(path, "utf8")
     .split("\n")
-    .filter((line) => !line.trimStart().startsWith("--"))
-    .join(" ")
-    .replaceAll(/\s+/g, " ")
-    .trim();
+    .filter((line) => !line.trimStart().startsWith("--"));
+  // People run these: `holdfast schema` prints them.
+  if (/^(schema|session_schema|functions|upgrade)\.sql$/.test(basename(path))) return lines.join("\n").trim();
+  return lines.join(" ").replaceAll(/\s+/g, " ").trim();
 }
 
 /** The module as it should be. */

@@ -11,6 +11,7 @@ export interface UnitMutant extends Pick<Mutant, "name" | "file" | "edits"> {
 }
 
 const ABANDONMENT = ["src/core/lease/abandonment.test.ts"];
+const NEVER_SILENT = { find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" };
 
 export const unitMutants: readonly UnitMutant[] = [
   {
@@ -81,12 +82,26 @@ export const unitMutants: readonly UnitMutant[] = [
   {
     name: "a half-open connection is never silent",
     file: "stores/shared/connection-health.ts",
-    edits: [{ find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" }],
+    edits: [NEVER_SILENT],
     tests: ["src/stores/shared/connection-health.test.ts"],
   },
   {
+    name: "Redis goes on using a half-open connection",
+    file: "stores/shared/connection-health.ts",
+    edits: [NEVER_SILENT],
+    tests: ["test/stores/redis/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "Redlock goes on using half-open connections to its nodes",
+    file: "stores/shared/connection-health.ts",
+    edits: [NEVER_SILENT],
+    tests: ["test/stores/redlock/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
     name: "PostgreSQL goes on using the connections of a silent pool",
-    file: "stores/postgres/port.ts",
+    file: "stores/postgres/client/connections.ts",
     edits: [
       {
         find: "if (this.#health.isUsable(client)) return client;",
@@ -129,12 +144,39 @@ export const unitMutants: readonly UnitMutant[] = [
     tests: ["src/stores/shared/abandon-each.test.ts"],
   },
   {
-    name: "a damaged row fails the renewal of all leases",
-    file: "stores/shared/lease-table.ts",
+    name: "a damaged record in Redis fails the renewal of all leases",
+    file: "stores/redis/scripts/guarded.lua",
+    edits: [
+      { find: "local done, answer = pcall(run, a, b)", put: "local done, answer = true, run(a, b)" },
+      // A batch that fails is renewed one by one, which hides a script that fails as a whole.
+      {
+        file: "stores/redis/store.ts",
+        find: "async () => (await Promise.all(items.map(alone))).flat(),",
+        put: "() => this.#commands.renew(items, io),",
+      },
+    ],
+    tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged record in Redis fails every key of its batch",
+    file: "stores/redis/scripts/fast-path.lua",
     edits: [
       {
-        find: `return { state: "unknown", cause: this.#table.say(error, "renew the lease", keys[0]) };`,
-        put: `throw this.#table.say(error, "renew the lease", keys[0]);`,
+        find: "local done, answer = pcall(contended, at, item)",
+        put: "local done, answer = true, contended(at, item)",
+      },
+    ],
+    tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged row fails the renewal of all leases",
+    file: "stores/postgres/renew.ts",
+    edits: [
+      {
+        find: `return { state: "unknown", cause: damagedRow(request.keys[0] as string) };`,
+        put: `throw damagedRow(request.keys[0] as string);`,
       },
     ],
     tests: ["test/stores/postgres/fuzz.test.ts"],

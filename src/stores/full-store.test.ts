@@ -15,7 +15,7 @@ const DOING = "try for the lock";
 const withFields = (message: string, fields: object): Error => Object.assign(new Error(message), fields);
 
 const postgres = (message: string): LockError =>
-  postgresError(withFields(message, { code: "53100", severity: "ERROR" }), DOING, "k", "");
+  postgresError(withFields(message, { code: "53100", severity: "ERROR" }), DOING, "k");
 const mysql = (message: string, errno: number): LockError =>
   mysqlError(withFields(message, { errno, sqlState: "HY000" }), DOING, "k");
 const redis = (message: string): LockError => redisError(new Error(message), DOING, "k");

@@ -219,7 +219,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       freeAfterCrashMs: "lease",
       order: "fifo",
       wakes: "push",
-      pollMs: 250,
+      pollMs: 1_000,
       claimMs: 1_000,
       clock: "store",
       scope: "network",

@@ -165,7 +165,9 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
       message: expect.stringContaining("BEGIN") as string,
     });
     for (const tx of [null, 7, {}, { query: () => {} }, pool]) {
-      await expect(locks.inTransaction(tx).acquire("k")).rejects.toMatchObject({ code: "ERR_LOCK_ARGUMENT" });
+      await expect(locks.inTransaction(tx as never).acquire("k")).rejects.toMatchObject({
+        code: "ERR_LOCK_ARGUMENT",
+      });
     }
     await connection.query("USE information_schema");
     await connection.query("START TRANSACTION");
