@@ -7,7 +7,7 @@ import type { Trick } from "./target.ts";
 
 type Say = (text: string) => Promise<string>;
 
-const TABLES = { table: ["locks"], advisory: ["fences", "sessions"] } as const;
+const TABLES = { table: ["lock"], advisory: ["fences", "sessions"] } as const;
 /** Shorter than any of the strikes. */
 const LOCK_TIMEOUT = "100ms";
 const MET_MS = 10_000;
@@ -45,7 +45,7 @@ export const deadlockVictim = (port: number, say: Say): Trick => ({
     const stranger = await connect(port);
     try {
       await stranger.query(
-        "SELECT pg_sleep(0.01) FROM (SELECT name FROM holdfast_locks ORDER BY name DESC FOR UPDATE) AS rows",
+        "SELECT pg_sleep(0.01) FROM (SELECT name FROM holdfast_lock ORDER BY name DESC FOR UPDATE) AS rows",
       );
     } catch {
       // It was the victim itself.

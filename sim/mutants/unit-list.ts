@@ -101,7 +101,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "PostgreSQL goes on using the connections of a silent pool",
-    file: "stores/postgres/port.ts",
+    file: "stores/postgres/client/connections.ts",
     edits: [
       {
         find: "if (this.#health.isUsable(client)) return client;",
@@ -113,18 +113,18 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "MySQL goes on using the connections of a silent pool",
-    file: "stores/mysql/pool.ts",
-    edits: [{ find: "if (isSilent || (this.#fleet.several", put: "if ((this.#fleet.several" }],
+    file: "stores/mysql/client/pool.ts",
+    edits: [{ find: "if (isSilent || (this.#finder.several", put: "if ((this.#finder.several" }],
     tests: ["test/stores/mysql/half-open.test.ts"],
     needsServer: true,
   },
   {
     name: "etcd keeps a member that does not answer",
-    file: "stores/etcd/lookout.ts",
+    file: "stores/etcd/cluster/member-watchdog.ts",
     edits: [
       {
-        find: "      this.#deps.drop(member);\n",
-        put: `      if (pulse === "no leader") this.#deps.drop(member);\n`,
+        find: "      this.#cluster.drop(member);\n",
+        put: `      if (result === "no leader") this.#cluster.drop(member);\n`,
       },
     ],
     tests: ["test/stores/etcd/half-open.test.ts"],
@@ -172,11 +172,11 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged row fails the renewal of all leases",
-    file: "stores/shared/lease-table.ts",
+    file: "stores/postgres/renew.ts",
     edits: [
       {
-        find: `return { state: "unknown", cause: this.#table.say(error, "renew the lease", keys[0]) };`,
-        put: `throw this.#table.say(error, "renew the lease", keys[0]);`,
+        find: `return { state: "unknown", cause: damagedRow(request.keys[0] as string) };`,
+        put: `throw damagedRow(request.keys[0] as string);`,
       },
     ],
     tests: ["test/stores/postgres/fuzz.test.ts"],
@@ -184,7 +184,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged record in etcd fails the renewal of all leases",
-    file: "stores/etcd/holding.ts",
+    file: "stores/etcd/held-keys.ts",
     edits: [
       {
         find: `(error: unknown) => void results.set(one.held.id, etcdError(error, "renew the lease")),`,
@@ -196,7 +196,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged node in ZooKeeper fails the renewal of all leases",
-    file: "stores/zookeeper/holdings.ts",
+    file: "stores/zookeeper/held-nodes.ts",
     edits: [
       { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
     ],

@@ -22,6 +22,7 @@ import { described, withExamples } from "./help.ts";
 import { complain } from "./output.ts";
 import type { RevokeFlags } from "./revoke.ts";
 import type { RunFlags } from "./run.ts";
+import type { SchemaFlags } from "./schema.ts";
 import type { WatchFlags } from "./watch.ts";
 
 const SHAPE = "holdfast run [options] KEY -- COMMAND [ARG...]";
@@ -75,6 +76,7 @@ export function makeProgram({ chosen, ended }: Listener): Command {
   addRevoke(program, ended);
   addDoctor(program, ended);
   addBench(program, ended);
+  addSchema(program, ended);
   program.commands.forEach(withExamples);
   return program.hook("preAction", (_program, command) => {
     readEnvironment(command, process.env);
@@ -172,6 +174,18 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
     .option("--tasks <n>", "so many at once (default 16)", readCount)
     .option("--allow <name>", ALLOW, collect)
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
+}
+
+function addSchema(program: Command, ended: (exitCode: number) => void): void {
+  program
+    .command("schema")
+    .usage("[options] postgres|mysql")
+    .description("print the statements that create the tables of a store")
+    .argument("<store>")
+    .option("--table <name>", "what the names of the tables begin with (default holdfast)")
+    .action(async (store: string, flags: SchemaFlags) => {
+      ended(await (await import("./schema.ts")).schema(store, flags));
+    });
 }
 
 /**

@@ -15,7 +15,7 @@ const DOING = "try for the lock";
 const withFields = (message: string, fields: object): Error => Object.assign(new Error(message), fields);
 
 const postgres = (message: string): LockError =>
-  postgresError(withFields(message, { code: "53100", severity: "ERROR" }), DOING, "k", "");
+  postgresError(withFields(message, { code: "53100", severity: "ERROR" }), DOING, "k");
 const mysql = (message: string, errno: number): LockError =>
   mysqlError(withFields(message, { errno, sqlState: "HY000" }), DOING, "k");
 const redis = (message: string): LockError => redisError(new Error(message), DOING, "k");
@@ -27,7 +27,7 @@ describe("a store whose disk is full", () => {
   const told: Readonly<Record<string, LockError>> = {
     "postgres, a table": postgres('could not extend file "base/5/16384_fsm": No space left on device'),
     "postgres, its log": postgres('could not write to file "pg_wal/xlogtemp.27678": No space left on device'),
-    "mysql, a tablespace": mysql("The table 'holdfast_lock' is full", 1114),
+    "mysql, a tablespace": mysql("The table 'holdfast_locks' is full", 1114),
     "mysql, a file": mysql(`Error writing file './bin.000001' (Errcode: 28 "No space left on device")`, 3),
     "mysql, an engine": mysql(`Got error 28 "No space left on device" from storage engine InnoDB`, 1030),
     "mysql, a sort": mysql("Disk full (/tmp/#sql); waiting for someone to free some space", 1021),

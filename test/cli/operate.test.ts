@@ -238,6 +238,23 @@ describe("doctor", () => {
   });
 });
 
+describe("schema", () => {
+  it("prints the statements of an SQL store under the names of its tables", async () => {
+    const { code, stdout } = await box.call(["schema", "postgres", "--table", "locking.mine"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("CREATE TABLE IF NOT EXISTS locking.mine_lock (");
+    expect(stdout).toContain("CREATE OR REPLACE FUNCTION locking.mine_attempt_2(");
+    expect(stdout).toContain("CREATE TABLE IF NOT EXISTS locking.mine_fences (");
+    expect(stdout).not.toMatch(/[{][a-z_]+[}]/);
+  });
+
+  it("refuses a store without tables by name", async () => {
+    const { code, stderr } = await box.call(["schema", "redis"]);
+    expect(code).toBe(64);
+    expect(stderr).toBe('holdfast: "redis" has no tables: name postgres or mysql\n');
+  });
+});
+
 describe("bench", () => {
   it("measures three things and leaves nothing", async () => {
     const { code, stdout } = await box.call(["bench", "--for", "100ms", "--json"]);
@@ -305,7 +322,7 @@ describe("the environment", () => {
     // These are decided each time.
     expect(missing).toEqual(["revoke --reason", "revoke --force", "revoke --yes"]);
     expect(commands.map((command) => command.name())).toEqual(
-      expect.arrayContaining(["run", "ls", "inspect", "watch", "revoke", "doctor", "bench"]),
+      expect.arrayContaining(["run", "ls", "inspect", "watch", "revoke", "doctor", "bench", "schema"]),
     );
     const words = commands.flatMap(({ options }) => options.map(variableOf));
     for (const told of ["HOLDFAST_KEY", "HOLDFAST_FENCE", "HOLDFAST_LABEL"])

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { fromBytes, replyOf, toBytes } from "../../sim/servers/bytes.ts";
 import { RedisServer } from "../../sim/servers/redis.ts";
-import type { RedisPort } from "../../src/stores/redis/port.ts";
+import type { RedisPort } from "../../src/stores/redis/client/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { RedisPair, type RedisSide } from "../stores/redis/pair.ts";
@@ -34,8 +34,9 @@ class Simulated implements RedisSide {
     return Promise.resolve(this.#pushed);
   }
 
-  hasField(name: string, field: string): Promise<boolean> {
-    return Promise.resolve(this.#server.run(["HMGET", name, field])?.toString() !== "");
+  hasPlace(namespace: string, key: string, id: string): Promise<boolean> {
+    const place = this.#server.run(["HMGET", `${namespace}:{${key}}`, `beat:${id}`]);
+    return Promise.resolve(place?.toString() !== "");
   }
 
   port(): RedisPort {

@@ -1,4 +1,5 @@
-// How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+// How PostgreSQL and its client fail, told to people: what happened and what to do (P17). Never decides
+// anything; the cause is kept.
 
 import { LockError, StoreUnavailableError } from "../../core/errors.ts";
 import { isConnectionLost } from "../shared/connection-lost.ts";
@@ -19,7 +20,9 @@ const CONNECTION_LOST = /^Connection terminated|^Client has encountered a connec
 const KNOWN: readonly Known[] = [
   {
     code: /^25006$/,
-    say: "it takes no writes: it is a standby, or default_transaction_read_only is on. Connect to the primary, or wait for the failover to end",
+    say:
+      "it takes no writes: it is a standby, or default_transaction_read_only is on. Connect to the " +
+      "primary, or wait for the failover to end",
   },
   { code: LEAVING, say: "it is starting up or shutting down" },
   { code: /^53300$/, say: "it has no connection to spare (max_connections)" },
@@ -33,6 +36,23 @@ const KNOWN: readonly Known[] = [
   { code: /^28/, say: "the user name or the password is missing or wrong", retryable: false },
   { code: /^3D000$/, say: "there is no such database", retryable: false },
 ];
+
+/** Raised by functions.sql and upgrade.sql. */
+const DAMAGED = "HF001";
+const OLD_LOCKS = "HF022";
+
+const MISSING_SCHEMA =
+  "A user who may create tables and functions (CREATE on the schema) has to run what " +
+  "`holdfast schema postgres` prints, and to grant the user of the locks USAGE on the schema and SELECT, INSERT, UPDATE, DELETE on the tables";
+const UPGRADE =
+  "Locks of versions 0.1 and 0.2 are in other tables, which the new ones do not exclude: stop the processes " +
+  "of the old version, and wait until their leases end";
+
+/** The row that a function refused: its name in hex. null: another error. */
+export function damagedName(error: unknown): string | null {
+  if (!isServerError(error) || error.code !== DAMAGED) return null;
+  return String((error as { detail?: unknown }).detail);
+}
 
 /** Errors that the server itself has sent have a severity. */
 export function isServerError(error: unknown): error is Error & { readonly code: string } {
@@ -50,26 +70,29 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /** `doing` completes "PostgreSQL could not". */
-export function postgresError(
-  error: unknown,
-  doing: string,
-  key: string | undefined,
-  ddl: string,
-): LockError {
+export function postgresError(error: unknown, doing: string, key: string | undefined): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message || error.name : String(error);
   const code = isServerError(error) ? error.code : "";
   if (code === "42703") {
     return new StoreUnavailableError(
-      `PostgreSQL could not ${doing}: ${detail}. A table of that name was made by somebody else or by another version of holdfast: rename it, or name others with ?table=NAME`,
+      `PostgreSQL could not ${doing}: ${detail}. A table of that name was made by somebody else or by ` +
+        `another version of holdfast: rename it, or name others with ?table=NAME`,
       { key, cause: error, retryable: false },
     );
   }
-  if (code === "42P01" || code === "42501") {
-    return new StoreUnavailableError(
-      `PostgreSQL could not ${doing}: ${detail}. Let a user who may do so run this, and grant USAGE on their schema and SELECT, INSERT, UPDATE, DELETE on both tables:\n${ddl}`,
-      { key, cause: error, retryable: false },
-    );
+  if (code === "42P01" || code === "42883" || code === "42501") {
+    return new StoreUnavailableError(`PostgreSQL could not ${doing}: ${detail}. ${MISSING_SCHEMA}`, {
+      key,
+      cause: error,
+      retryable: false,
+    });
+  }
+  if (code === OLD_LOCKS) {
+    return new StoreUnavailableError(`PostgreSQL could not ${doing}: ${detail}. ${UPGRADE}`, {
+      key,
+      cause: error,
+    });
   }
   const tls = tlsFailure(error);
   const known = tls === null ? KNOWN.find((one) => one.code.test(code)) : { say: tls, retryable: false };
@@ -86,10 +109,13 @@ export function postgresError(
  * Whether no later attempt to connect can succeed: wrong password, no such database, untrusted certificate.
  */
 export function isPermanent(error: unknown): boolean {
-  return !postgresError(error, "be reached", undefined, "").retryable;
+  return !postgresError(error, "be reached", undefined).retryable;
 }
 
-/** The server has rolled the statement back: a deadlock's victim, a lost race under a strict isolation level, a lock not had in time. */
+/**
+ * The server has rolled the statement back: a deadlock's victim, a lost race under a strict isolation level,
+ * a lock not had in time.
+ */
 export function isUndone(error: unknown): boolean {
   return isServerError(error) && /^(40P01|40001)$/.test(error.code);
 }

@@ -2,18 +2,20 @@
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** A chosen waiter may take so long to answer; it beats four times in that time. */
-const CLAIM_MS = 1_000;
-const HEARTBEAT_MS: number = CLAIM_MS / 4;
+/** How long the key is reserved for a waiter that was called. */
+export const CLAIM_MS = 1_000;
+/** How often the first waiter attempts again. */
+export const POLL_MS = 1_000;
 
 export const postgresGuarantees: Guarantees = {
-  // Fences are rows of a database that keeps what it has committed, with a floor below which none is made anew.
+  // Fences are rows of a database that keeps what it has committed, with a floor below which none is made
+  // anew.
   fence: "G3",
   ends: "lease",
   freeAfterCrashMs: "lease",
   order: "fifo",
   wakes: "push",
-  pollMs: HEARTBEAT_MS,
+  pollMs: POLL_MS,
   claimMs: CLAIM_MS,
   clock: "store",
   scope: "network",
@@ -55,7 +57,9 @@ export const advisoryGuarantees: Guarantees = {
   needs: [
     "one PostgreSQL primary, 14 or later, reached without a transaction pooler",
     "a connection per lock that is held or waited for",
-    "a server clock that is slewed, not set: idle_session_timeout goes by it, so that a jump forward may end a session and with it its lock",
-    "a server that stays up: with its process every session lock ends, and only the fence tells the holders apart",
+    "a server clock that is slewed, not set: idle_session_timeout goes by it, so that a jump forward " +
+      "may end a session and with it its lock",
+    "a server that stays up: with its process every session lock ends, and only the fence tells the " +
+      "holders apart",
   ],
 };

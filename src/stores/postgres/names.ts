@@ -1,33 +1,66 @@
-// How things are called in PostgreSQL: who an opened store is, which channel it listens on, and texts as people may read them.
+// How things are called in PostgreSQL: rows of keys, opened stores and their channels, and texts as people
+// may read them.
 
+import { createHash } from "node:crypto";
 import type { System } from "../../core/system.ts";
 
 const CHANNEL = "holdfast_";
 const PROC_LENGTH = 16;
 const ASCII = /^[\x20-\x7e]*$/;
 const CONTROL = /\p{Cc}/u;
+const NAMES_REMEMBERED = 1_024;
 
-/** Random, and then who it is, for people. */
-export function procOf(system: System): string {
-  return `${system.randomId().slice(0, PROC_LENGTH)}@${system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?")}`;
+/**
+ * A row: the digest by which the server finds it, because an index has no room for every key, and the key.
+ */
+export interface RowName {
+  readonly digest: Buffer;
+  readonly key: Buffer;
 }
 
-export function whoIs(proc: string): { readonly host: string; readonly process: string } {
-  const [, host = "", process = ""] = /@(.*):(\d+)$/.exec(proc) ?? [];
-  return { host, process };
+/** The names of one namespace. The latest are remembered: a key that was acquired is released, too. */
+export class RowNames {
+  readonly #namespace: string;
+  readonly #names = new Map<string, RowName>();
+
+  constructor(namespace: string) {
+    this.#namespace = namespace;
+  }
+
+  of(key: string): RowName {
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const digest = createHash("sha256").update(`${this.#namespace}\0${key}`).digest();
+    const name = { digest, key: Buffer.from(key) };
+    if (this.#names.size >= NAMES_REMEMBERED) this.#names.clear();
+    this.#names.set(key, name);
+    return name;
+  }
+
+  /** In the order in which every process locks rows, so that no two wait for each other. */
+  sorted(keys: readonly string[]): readonly RowName[] {
+    if (keys.length === 1) return [this.of(keys[0] as string)];
+    return keys.map((key) => this.of(key)).sort((a, b) => Buffer.compare(a.digest, b.digest));
+  }
+}
+
+/** Which opened store: random, and part of the name of its channel. */
+export function newProc(system: System): string {
+  return system.randomId().slice(0, PROC_LENGTH);
 }
 
 export function channelOf(proc: string): string {
   return CHANNEL + proc.replace(/@.*$/, "");
 }
 
-/** Whether a column of text keeps it exactly as it is. */
-export function isPlain(text: string, utf8: boolean): boolean {
-  return ASCII.test(text) || (utf8 && text.isWellFormed() && !CONTROL.test(text));
+/** For people: host and process of this opened store. */
+export function whoIs(label: string): { readonly host: string; readonly process: string } {
+  const [, host = "", process = ""] = /^(.*):(\d+)$/.exec(label) ?? [];
+  return { host, process };
 }
 
-/** The text itself, or what can be kept of it. */
-export function shown(text: string, utf8: boolean): string {
-  if (isPlain(text, utf8)) return text;
+/** The text itself, or what a column of the database can keep of it. */
+export function showText(text: string, utf8: boolean): string {
+  if (ASCII.test(text) || (utf8 && text.isWellFormed() && !CONTROL.test(text))) return text;
   return text.replaceAll(utf8 ? /[\p{Cc}\p{Cs}]/gu : /[^\x20-\x7e]/g, "?");
 }

@@ -1,12 +1,13 @@
-// Locks inside a transaction of the caller's. Table mode: the row of the key stays locked until the transaction ends, so that
-// whoever wants the key waits for it in the server. Advisory mode: a lock of the transaction's own, which meets the session locks.
-// A savepoint makes an attempt that came to nothing as if it had never been.
+// Locks inside a transaction of the caller's. Table mode: the row of the key stays locked until the
+// transaction ends, so that whoever wants the key waits for it in the server. Advisory mode: a lock of the
+// transaction's own, which meets the session locks. A savepoint makes an attempt that came to nothing as if
+// it had never been.
 
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
 import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";
 import { isServerError } from "./errors.ts";
-import type { PgClient, Row } from "./port.ts";
-import { StatementQueue } from "./statement-queue.ts";
+import type { PgClient, Row } from "./client/connections.ts";
+import { StatementQueue } from "./client/statement-queue.ts";
 
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 type Wish = Parameters<TransactionDesk["attempt"]>[0];

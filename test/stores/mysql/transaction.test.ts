@@ -1,5 +1,5 @@
-// Locks in a transaction of the caller's: they end with it, and lock and data are one. A row that InnoDB has locked stays locked
-// until the transaction ends, so an attempt in vain must lock nothing.
+// Locks in a transaction of the caller's: they end with it, and lock and data are one. A row that InnoDB has
+// locked stays locked until the transaction ends, so an attempt in vain must lock nothing.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPool as createCallbackPool } from "mysql2";

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { OpenStore, Request } from "../../../src/core/store.ts";
+import { createLocks } from "../../../src/index.ts";
 import { io, PostgresWorld, request, until } from "./fixture.ts";
 
 let world: PostgresWorld;
@@ -26,4 +27,20 @@ it("a waiter that has stopped holds up the others for its claim only, not for it
   const granted = async (): Promise<boolean> =>
     "granted" in (await next.attempt({ ...third, seq: (seq += 1) }, io));
   await until("the grant of the next one", granted, 60_000);
+});
+
+it("a process takes at most half of the connections of a server, and says so (P17, P20)", async () => {
+  const small = await PostgresWorld.start({ settings: { max_connections: "20" } });
+  const locks = createLocks(`${small.url}?mode=advisory`);
+  const leases = [];
+  for (let held = 0; held < 10; held += 1) leases.push(await locks.acquire(`held:${held}`, { wait: 60_000 }));
+  await expect(locks.tryAcquire("one more")).rejects.toMatchObject({
+    code: "ERR_STORE_UNAVAILABLE",
+    message: expect.stringContaining("max_connections (20)") as string,
+  });
+  expect(await leases[0]?.release()).toBe(true);
+  const next = await locks.acquire("one more", { wait: 60_000 });
+  expect(next.held).toBe(true);
+  await locks.close();
+  await small.stop();
 });

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
-import { ownPool } from "../../../src/stores/postgres/open.ts";
-import { forEver, PgPort } from "../../../src/stores/postgres/port.ts";
+import { ownPool } from "../../../src/stores/postgres/client/connect.ts";
+import { Connections, newCall } from "../../../src/stores/postgres/client/connections.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { io, PostgresWorld, request, until } from "./fixture.ts";
 
@@ -23,17 +23,17 @@ afterAll(async () => {
 
 it("a server that welcomes a client and dies in one breath is an error of whoever asked, and ends no process (P17)", async () => {
   const url = world.url.replace(String(world.server.port), String(proxy.port));
-  const port = new PgPort(await ownPool(url), true, nodeSystem.monoMs);
+  const connections = new Connections(await ownPool(url), true, nodeSystem.monoMs);
   // Welcome and farewell arrive in one piece.
   proxy.cut("replies");
-  const asked = port.query("SELECT 1", [], forEver()).catch((error: unknown) => error);
+  const asked = connections.query("SELECT 1", [], newCall()).catch((error: unknown) => error);
   const theirs = "FROM pg_stat_activity WHERE application_name = 'holdfast' AND state = 'idle'";
   await until("the connection", async () => (await world.ask(`SELECT pid ${theirs}`)).length === 1);
   await world.ask(`SELECT pg_terminate_backend(pid) ${theirs}`);
   await until("its end", async () => (await world.ask(`SELECT pid ${theirs}`)).length === 0);
   proxy.heal();
   expect(await asked).toBeInstanceOf(Error);
-  await port.close();
+  await connections.close();
 });
 
 it("of calls that wait for a connection nothing is sent or undone later (P20)", async () => {

@@ -104,7 +104,9 @@ test("names are quoted, whatever is in them", async () => {
     ).toThrow(InvalidArgumentError);
   }
   expect(guardRow.sql("mysql", { table: "a.b`c", id: 1, fence: 9n })).toEqual({
-    text: "UPDATE `a`.`b``c` SET `fence` = CAST(? AS SIGNED) WHERE `id` = ? AND COALESCE(`fence`, 0) <= CAST(? AS SIGNED)",
+    text:
+      "UPDATE `a`.`b``c` SET `fence` = CAST(? AS SIGNED) WHERE `id` = ? AND COALESCE(`fence`, 0) <= " +
+      "CAST(? AS SIGNED)",
     values: ["9", 1, "9"],
   });
 });

@@ -9,7 +9,7 @@ import { io, PostgresWorld, request, until } from "./fixture.ts";
 async function lockRow(world: PostgresWorld, key: string): Promise<() => Promise<void>> {
   const client = await world.client();
   await client.query("BEGIN");
-  await client.query("SELECT name FROM holdfast_locks WHERE key = $1 FOR UPDATE", [Buffer.from(key)]);
+  await client.query("SELECT name FROM holdfast_lock WHERE key = $1 FOR UPDATE", [Buffer.from(key)]);
   return async () => {
     await client.query("ROLLBACK");
     client.release();
@@ -19,17 +19,17 @@ async function lockRow(world: PostgresWorld, key: string): Promise<() => Promise
 testTableLimits("PostgreSQL", async () => {
   const world = await PostgresWorld.start();
   const count = async (): Promise<number> =>
-    Number((await world.ask("SELECT count(*) AS n FROM holdfast_locks"))[0]?.["n"]);
+    Number((await world.ask("SELECT count(*) AS n FROM holdfast_lock"))[0]?.["n"]);
   return {
     url: world.url,
     open: (system) => postgres({ url: world.url }).open({ namespace: "limits", system, allow: [] }),
     lockRow: (key) => lockRow(world, key),
     damage: async (key) =>
-      void (await world.ask("UPDATE holdfast_locks SET record = '{' WHERE key = $1", [Buffer.from(key)])),
+      void (await world.ask("UPDATE holdfast_lock SET fence = -1 WHERE key = $1", [Buffer.from(key)])),
     addOldRows: async (rows) =>
       void (await world.ask(
-        `INSERT INTO holdfast_locks (name, namespace, key, version, over_at, last, marks)
-         SELECT sha256(n::text::bytea), 'old', n::text::bytea, 1, now() - interval '1 hour', 1, '{}'
+        `INSERT INTO holdfast_lock (name, namespace, key, changed_at)
+         SELECT sha256(n::text::bytea), 'old', n::text::bytea, now() - interval '1 hour'
          FROM generate_series(1, $1::int) AS n`,
         [rows],
       )),
@@ -55,8 +55,8 @@ describe("one server", () => {
   };
 
   it.each([
-    ["a row", "SELECT name FROM holdfast_locks FOR UPDATE"],
-    ["the table", "LOCK TABLE holdfast_locks IN ACCESS EXCLUSIVE MODE"],
+    ["a row", "SELECT name FROM holdfast_lock FOR UPDATE"],
+    ["the table", "LOCK TABLE holdfast_lock IN ACCESS EXCLUSIVE MODE"],
   ])(
     "a call that is given up leaves no session behind that waits for %s (P16, P20)",
     async (_what, statement) => {

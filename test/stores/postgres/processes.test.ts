@@ -1,5 +1,5 @@
-// Real processes that are killed and stopped while they hold, and a real server that is killed while something is held. Bounds are
-// ten times the aim; what was measured is printed.
+// Real processes that are killed and stopped while they hold, and a real server that is killed while
+// something is held. Bounds are ten times the aim; what was measured is printed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -3,6 +3,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../../src/index.ts";
+import { fullSchema } from "../../../src/stores/postgres/schema.ts";
 import { sqlFor } from "../../../src/stores/postgres/sql.ts";
 import { fenceOf, io, PostgresWorld, request, until } from "./fixture.ts";
 
@@ -19,22 +20,19 @@ const as = (user: string): string => world.url.replace("postgres@", `${user}@`);
 describe("a user who may not make tables", () => {
   it("is told what has to be run, and can lock once it was (P17)", async () => {
     await world.ask("CREATE ROLE plain LOGIN");
-    for (const [mode, name] of [
-      ["table", "locks"],
-      ["advisory", "fences"],
-    ] as const) {
+    for (const mode of ["table", "advisory"]) {
       const refused = createLocks(`${as("plain")}?mode=${mode}`);
       await expect(refused.acquire("k")).rejects.toMatchObject({
         code: "ERR_STORE_UNAVAILABLE",
         retryable: false,
-        message: expect.stringContaining(`CREATE TABLE IF NOT EXISTS holdfast_${name}`) as string,
+        message: expect.stringContaining("holdfast schema postgres") as string,
       });
       await refused.close();
     }
-    const { schema, session_schema: sessions } = sqlFor("holdfast");
-    await world.ask(`${schema} ${sessions}`.trim());
+    await world.ask(`${fullSchema("holdfast")} ${sqlFor("holdfast").session_schema}`);
     await world.ask(
-      "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_locks, holdfast_beats, holdfast_fences, holdfast_sessions TO plain",
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_ended,
+        holdfast_meta, holdfast_fences, holdfast_sessions TO plain`,
     );
     for (const mode of ["table", "advisory"]) {
       const locks = createLocks(`${as("plain")}?mode=${mode}`);
@@ -97,7 +95,7 @@ describe("check", () => {
   it("finds that the tables are gone", async () => {
     const locks = createLocks(`${world.url}?table=dropped`);
     expect((await locks.check()).map(({ id }) => id)).not.toContain("schema");
-    await world.ask("DROP TABLE dropped_beats");
+    await world.ask("DROP TABLE dropped_waiter CASCADE");
     expect(await locks.check()).toContainEqual(expect.objectContaining({ id: "schema", level: "danger" }));
     await locks.close();
   });
@@ -110,7 +108,8 @@ describe("check", () => {
     await before.release();
     await second.inspect("k");
     await world.ask(
-      `DROP TABLE IF EXISTS ${name}_locks, ${name}_beats; DROP TABLE IF EXISTS ${name}_fences, ${name}_sessions`,
+      `DROP TABLE IF EXISTS ${name}_lock, ${name}_holder, ${name}_waiter, ${name}_ended, ${name}_meta CASCADE;
+        DROP TABLE IF EXISTS ${name}_fences, ${name}_sessions`,
     );
     for (const locks of [first, second]) {
       await until("another lock", () =>
@@ -127,7 +126,7 @@ describe("check", () => {
   });
 
   it("refuses tables that are not ours", async () => {
-    await world.ask("CREATE TABLE other_locks (id int)");
+    await world.ask("CREATE TABLE other_lock (id int)");
     const other = createLocks(`${world.url}?table=other`);
     await expect(other.acquire("k")).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
@@ -154,34 +153,100 @@ describe("a URL", () => {
 describe("cleaning up", () => {
   it("deletes what has been over for long, keeps what has not, and a key that comes back has a larger fence (P3, P16)", async () => {
     const store = await world.open();
-    const sql = sqlFor("holdfast");
     const old = request("old");
     const fence = await fenceOf(store, old);
     await store.release(old, null, { lastFences: [fence] }, io);
     const held = request("held");
-    await fenceOf(store, held);
+    const reader = request("read", { mode: "shared" });
+    for (const one of [held, reader]) await fenceOf(store, one);
+    const waiting = request("held");
+    await store.attempt(waiting, io);
     // As if it had been long ago, under a clock that ran ahead.
     const ahead = fence + 3_600_000_000n;
-    await world.ask(
-      "UPDATE holdfast_locks SET over_at = now() - interval '1 hour', last = $1 WHERE key = 'old' AND namespace = 't'",
-      [String(ahead)],
-    );
-    const [floor] = await world.ask(sql.floor);
-    expect(BigInt(String(floor?.["last"]))).toBe(ahead);
-    await world.ask(sql.clean, [String(ahead)]);
+    await world.ask("UPDATE holdfast_lock SET changed_at = now() - interval '1 hour' WHERE namespace = 't'");
+    await world.ask("UPDATE holdfast_lock SET last_fence = $1 WHERE key = 'old' AND namespace = 't'", [
+      String(ahead),
+    ]);
+    await world.ask("SELECT holdfast_clean_2('1 minute')");
     const left = await world.ask(
-      "SELECT convert_from(key, 'UTF8') AS key FROM holdfast_locks WHERE namespace = 't'",
+      "SELECT convert_from(key, 'UTF8') AS key FROM holdfast_lock WHERE namespace = 't' ORDER BY 1",
     );
-    expect(left).toEqual([{ key: "held" }]);
+    expect(left).toEqual([{ key: "held" }, { key: "read" }]);
     expect((await fenceOf(store, request("old"))) > ahead).toBe(true);
     expect((await fenceOf(store, request("slow", { mode: "shared" }))) > ahead).toBe(true);
     expect(await store.owns(held, null, io)).toBe(true);
+    expect(await store.owns(reader, null, io)).toBe(true);
+  });
+
+  it("deletes what holders and waiters that are gone have left (P16)", async () => {
+    const store = await world.open(undefined, "gone");
+    const dead = request("dead", { ttlMs: 50, graceMs: 0 });
+    await fenceOf(store, dead);
+    await store.attempt(request("dead"), io);
+    await fenceOf(store, request("read", { mode: "shared", ttlMs: 50, graceMs: 0 }));
+    const age = "changed_at = changed_at - interval '1 hour', ends_at = ends_at - interval '1 hour'";
+    await world.ask(`UPDATE holdfast_lock SET ${age} WHERE namespace = 'gone'`);
+    await world.ask(`UPDATE holdfast_holder SET ends_at = ends_at - interval '1 hour'
+      WHERE name IN (SELECT name FROM holdfast_lock WHERE namespace = 'gone')`);
+    await world.ask(`UPDATE holdfast_waiter SET alive_until = alive_until - interval '1 hour'
+      WHERE name IN (SELECT name FROM holdfast_lock WHERE namespace = 'gone')`);
+    await world.ask("SELECT holdfast_clean_2('1 minute')");
+    expect(await world.ask("SELECT 1 FROM holdfast_lock WHERE namespace = 'gone'")).toEqual([]);
+    const left =
+      "SELECT 1 FROM holdfast_holder AS h LEFT JOIN holdfast_lock AS l USING (name) WHERE l.name IS NULL";
+    expect(await world.ask(left)).toEqual([]);
+    expect(await world.ask(left.replace("_holder", "_waiter"))).toEqual([]);
+  });
+});
+
+describe("without DDL", () => {
+  it("missing tables are an error that names the command, and what it prints is enough (P17)", async () => {
+    const url = `${world.url}?table=by_hand&ddl=false`;
+    const locks = createLocks(url);
+    await expect(locks.acquire("k")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringContaining("holdfast schema postgres") as string,
+    });
+    await locks.close();
+    await world.ask(fullSchema("by_hand"));
+    // Whoever runs it twice changes nothing.
+    await world.ask(fullSchema("by_hand"));
+    const next = createLocks(url);
+    expect(await next.using("k", () => 7)).toBe(7);
+    await next.close();
+    expect(() => createLocks(`${world.url}?ddl=no`)).toThrow("ddl must be true or false");
+  });
+});
+
+describe("tables of versions 0.1 and 0.2", () => {
+  const OLD = `CREATE TABLE PREFIX_locks (name bytea PRIMARY KEY, namespace text NOT NULL, key bytea NOT NULL,
+    version bigint NOT NULL, holder text, ends_at timestamptz, over_at timestamptz NOT NULL,
+    last bigint NOT NULL,
+    marks jsonb NOT NULL, record text)`;
+  const ROW =
+    `INSERT INTO PREFIX_locks VALUES ('a', 'holdfast', 'k', 1, 'id', now(), now() + interval '1 hour', ` +
+    `$1, '{}')`;
+
+  it("are not used while one of their locks is held, and refuse writes from then on (P22)", async () => {
+    const ahead = BigInt(Date.now()) * 1_000n + 3_600_000_000n;
+    await world.ask(OLD.replace("PREFIX", "aged"));
+    await world.ask(ROW.replace("PREFIX", "aged"), [String(ahead)]);
+    const locks = createLocks(`${world.url}?table=aged`);
+    await expect(locks.acquire("k", { wait: 300 })).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      message: expect.stringContaining("earlier version of holdfast") as string,
+    });
+    await world.ask("UPDATE aged_locks SET holder = NULL, over_at = now()");
+    await locks.using("k", { wait: 60_000 }, (lease) => expect(lease.fence > ahead).toBe(true));
+    await expect(world.ask("UPDATE aged_locks SET holder = 'id'")).rejects.toThrow("later version");
+    await locks.close();
   });
 });
 
 it("many processes that open a new database at once all find its tables, in either mode", async () => {
   for (const mode of ["table", "advisory"] as const) {
-    for (let round = 1; round <= 15; round += 1) {
+    for (let round = 1; round <= 5; round += 1) {
       const table = `race_${mode}_${round}`;
       const opened = await Promise.all(
         Array.from({ length: 8 }, () => world.open({ url: world.url, table, mode }, "race")),

@@ -125,7 +125,8 @@ describe("PostgreSQL", () => {
     for (const lock of ["-7", "1311768467463790320"]) {
       await holder.query("SELECT pg_advisory_lock($1::bigint)", [lock]);
       const text =
-        "SELECT (classid::bigint << 32 | objid::bigint)::text FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1::bigint";
+        "SELECT (classid::bigint << 32 | objid::bigint)::text FROM pg_locks WHERE locktype = " +
+        "'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1::bigint";
       expect(await one(other, text, [lock])).toBe(lock);
       await holder.query("SELECT pg_advisory_unlock($1::bigint)", [lock]);
     }

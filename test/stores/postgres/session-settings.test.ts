@@ -43,7 +43,7 @@ const schemasOf = async (table: string): Promise<unknown[]> =>
   );
 
 describe.each([
-  ["table", "locks"],
+  ["table", "lock"],
   ["advisory", "fences"],
 ])("search_path, mode %s", (mode, name) => {
   const at = (url: string, table: string): string => `${url}?mode=${mode}&table=${table}`;
@@ -74,7 +74,7 @@ describe.each([
     expect(await locks.tryAcquire("k")).toBeNull();
     expect(await lease.verify()).toBe(true);
     expect(await lease.release()).toBe(true);
-    await world.ask("DROP TABLE IF EXISTS changed_locks, changed_beats, changed_fences, changed_sessions");
+    await world.ask("DROP TABLE IF EXISTS changed_lock, changed_fences, changed_sessions CASCADE");
     await until("the tables", () => locks.using("k", () => true).catch(() => false));
     expect(await schemasOf(`changed_${name}`)).toEqual(["public"]);
     await locks.close();

@@ -1,5 +1,5 @@
-// A PostgreSQL as the subject of the suite. It forces nothing to disk, which only a crash of the machine could tell from one that
-// does: what was committed survives the kill of its processes.
+// A PostgreSQL as the subject of the suite. It forces nothing to disk, which only a crash of the machine
+// could tell from one that does: what was committed survives the kill of its processes.
 
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -106,7 +106,9 @@ async function countRows(url: string, namespace: string): Promise<number> {
   const pool = openPool(url);
   try {
     const text =
-      "SELECT (SELECT count(*) FROM holdfast_locks WHERE namespace = $1) + (SELECT count(*) FROM holdfast_beats) AS count";
+      "SELECT (SELECT count(*) FROM holdfast_lock WHERE namespace = $1) + (SELECT count(*) FROM " +
+      "holdfast_waiter) + (SELECT count(*) FROM holdfast_holder) + (SELECT count(*) FROM " +
+      "holdfast_ended) AS count";
     const { rows } = await pool.query<{ count: string }>(text, [namespace]);
     return Number(rows[0]?.count);
   } finally {

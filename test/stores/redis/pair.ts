@@ -3,7 +3,7 @@
 import type { OpenStore, RenewAnswer, Request } from "../../../src/core/store.ts";
 import type { Op } from "../../support/histories.ts";
 import { io, request } from "../../support/store-calls.ts";
-import { RedisReference } from "./reference.ts";
+import { RedisReference, type Rules } from "./reference.ts";
 
 export const START_US = 1_800_000_000_000_000;
 const KEYS = ["x", "y", "z"] as const;
@@ -13,8 +13,8 @@ export interface RedisSide {
   setClock(us: number): Promise<void>;
   /** All that was published since the clock was last set. */
   pushed(): Promise<readonly string[]>;
-  /** Whether a HASH has this field. */
-  hasField(name: string, field: string): Promise<boolean>;
+  /** Whether the server still has the place of this id in the queue. */
+  hasPlace(namespace: string, key: string, id: string): Promise<boolean>;
 }
 
 interface Known {
@@ -29,10 +29,10 @@ export class RedisPair {
   readonly #stores: readonly OpenStore[];
   readonly #known: Known[] = [];
 
-  constructor(side: RedisSide, stores: readonly OpenStore[], namespace: string) {
+  constructor(side: RedisSide, stores: readonly OpenStore[], namespace: string, rules?: Rules) {
     this.#side = side;
     this.#stores = stores;
-    this.#reference = new RedisReference((key, id) => side.hasField(`${namespace}:{${key}}`, `beat:${id}`));
+    this.#reference = new RedisReference((key, id) => side.hasPlace(namespace, key, id), rules);
     this.#reference.nowUs = START_US;
   }
 

@@ -13,6 +13,17 @@ import type {
 const CLAIM_US = 1_000_000;
 const SHORTEST_CLAIM_US = 200_000;
 
+/** What differs between the stores that follow these rules. */
+export interface Rules {
+  /** Longest times until the next attempt: of the first waiter, and of any. */
+  readonly firstBeatMs: number;
+  readonly longestBeatMs: number;
+  /** One counter for all keys, or one per key. */
+  readonly fencePerKey: boolean;
+}
+
+const REDIS: Rules = { firstBeatMs: 250, longestBeatMs: 5_000, fencePerKey: false };
+
 interface Holder {
   state: "held" | "revoked" | "kept" | "reserved";
   readonly request: Request;
@@ -34,6 +45,8 @@ interface Waiter {
   promised: number;
   called: number;
   isPassedOver: boolean;
+  /** It did not attempt as promised. The server forgets it now or later. */
+  isDead: boolean;
 }
 
 interface Key {
@@ -47,14 +60,18 @@ interface Key {
 export class RedisReference {
   nowUs = 0;
   pushed: string[] = [];
-  #clock = 0;
+  /** The largest fence, by key or of all. */
+  readonly #clocks = new Map<string, number>();
   readonly #keys = new Map<string, Key>();
   readonly #ended = new Set<string>();
   /** Whether the server still has a place of this id: one that was silent for too long may be gone or not. */
   readonly #hasPlace: (key: string, id: string) => Promise<boolean>;
 
-  constructor(hasPlace: (key: string, id: string) => Promise<boolean>) {
+  readonly #rules: Rules;
+
+  constructor(hasPlace: (key: string, id: string) => Promise<boolean>, rules: Rules = REDIS) {
     this.#hasPlace = hasPlace;
+    this.#rules = rules;
   }
 
   /** `ask`: sends the same attempt to the script, and gives when it wants to hear of the waiter again. */
@@ -108,7 +125,8 @@ export class RedisReference {
     const first = keys.every(
       (key) => key.queue.filter((one) => one.promised >= this.nowUs)[0]?.request.id === id,
     );
-    if (againMs < 1 || againMs > 5_000 || (first && againMs > 250))
+    const { firstBeatMs, longestBeatMs } = this.#rules;
+    if (againMs < 1 || againMs > longestBeatMs || (first && againMs > firstBeatMs))
       return { wrong: `${againMs} ms until the next attempt` };
     return {
       busy: { holders, againMs, holderCount: keys.reduce((sum, { holders: all }) => sum + all.length, 0) },
@@ -217,10 +235,7 @@ export class RedisReference {
 
   #remove(key: Key, row: Holder, used?: number): void {
     const top = row.fence + room(row.request);
-    this.#clock = Math.max(
-      this.#clock,
-      used === undefined ? top : Math.min(top, Math.max(row.fence, row.used, used)),
-    );
+    this.#raise(key, used === undefined ? top : Math.min(top, Math.max(row.fence, row.used, used)));
     key.changed = true;
     if (row.state !== "kept" && row.keep > this.nowUs) {
       row.state = "kept";
@@ -229,13 +244,21 @@ export class RedisReference {
     } else key.holders.splice(key.holders.indexOf(row), 1);
   }
 
+  /** The largest fence, which is at least this. */
+  #raise(key: Key, fence: number): number {
+    const name = this.#rules.fencePerKey ? key.name : "";
+    const raised = Math.max(fence, this.#clocks.get(name) ?? 0);
+    this.#clocks.set(name, raised);
+    return raised;
+  }
+
   #first(key: Key, asker: string | null): Waiter | undefined {
     for (const waiter of [...key.queue]) {
       const { id } = waiter.request;
       if (key.holders.some((row) => row.state === "reserved" && row.request.id === id)) continue;
       if (waiter.promised < this.nowUs && id !== asker) {
-        key.queue.splice(key.queue.indexOf(waiter), 1);
-        key.changed = true;
+        if (!waiter.isDead) key.changed = true;
+        waiter.isDead = true;
         continue;
       }
       if (waiter.called > 0 && waiter.called < this.nowUs && !waiter.isPassedOver) {
@@ -278,6 +301,7 @@ export class RedisReference {
       place.promised = Math.max(place.promised, this.nowUs);
       place.called = 0;
       place.isPassedOver = false;
+      place.isDead = false;
     }
     if (key.holders.some((row) => row.request.id === request.id && row.state === "reserved")) return true;
     let first = this.#first(key, request.id);
@@ -295,8 +319,8 @@ export class RedisReference {
   #grant(key: Key, proc: string, request: Request): Holder {
     key.holders = key.holders.filter((row) => row.request.id !== request.id);
     key.queue = key.queue.filter((one) => one.request.id !== request.id);
-    this.#clock = Math.max(this.#clock + 1, this.nowUs);
-    const row = this.#row("held", proc, request, this.#clock, this.nowUs + holdUs(request));
+    const fence = this.#raise(key, Math.max(this.#raise(key, 0) + 1, this.nowUs));
+    const row = this.#row("held", proc, request, fence, this.nowUs + holdUs(request));
     row.keep = request.keepMs > 0 ? this.nowUs + Math.ceil(request.keepMs * 1_000) : 0;
     this.#insert(key, row);
     return row;
@@ -316,7 +340,15 @@ export class RedisReference {
   #beat(key: Key, proc: string, request: Request, againMs: number): void {
     let place = key.queue.find((one) => one.request.id === request.id);
     if (place === undefined) {
-      place = { request, proc, since: this.nowUs, promised: 0, called: 0, isPassedOver: false };
+      place = {
+        request,
+        proc,
+        since: this.nowUs,
+        promised: 0,
+        called: 0,
+        isPassedOver: false,
+        isDead: false,
+      };
       key.queue.push(place);
     }
     place.promised = this.nowUs + againMs * 1_000 + CLAIM_US;

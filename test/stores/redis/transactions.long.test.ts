@@ -55,6 +55,17 @@ describe("without scripts", () => {
     expect((await calls("evalsha")) + (await calls("eval"))).toBe(scriptsRun);
   });
 
+  it("keeps the marks of requests whose attempts may still arrive (P8)", async () => {
+    const [locks, id] = [plain(), "0".repeat(32)];
+    const untilMs = String(Date.now() + 60_000);
+    await world.ask("HSET", "holdfast:{marked}", "v", "3", "ended", id + untilMs);
+    const lease = await locks.acquire("marked");
+    expect(await world.ask("HGET", "holdfast:{marked}", "ended")).toBe(id + untilMs);
+    await lease.release();
+    expect(await world.ask("HGET", "holdfast:{marked}", "ended")).toBe(id + untilMs);
+    await locks.close();
+  });
+
   it("other kinds are refused by name, and several keys are taken one by one (P17)", async () => {
     const locks = plain();
     for (const wish of [{ mode: "shared" as const }, { limit: 2 }]) {

@@ -9,4 +9,5 @@ SELECT current_setting('server_version_num') AS version,
   current_setting('synchronous_standby_names') AS standby_names,
   (SELECT count(*) FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup')::text AS standbys,
   (to_regclass('{fences}') IS NOT NULL AND to_regclass('{sessions}') IS NOT NULL)::text AS ready,
+  current_setting('max_connections') AS max_connections,
   current_schema() AS schema

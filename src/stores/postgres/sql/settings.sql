@@ -1,4 +1,4 @@
--- Who this server is, whether it can be written to, and whether the tables are there.
+-- Who this server is, whether it can be written to, and whether the tables and functions are there.
 SELECT current_setting('server_version_num') AS version,
   current_setting('server_encoding') AS encoding,
   pg_is_in_recovery()::text AS standby,
@@ -10,5 +10,8 @@ SELECT current_setting('server_version_num') AS version,
   (SELECT count(*) FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup')::text AS standbys,
   (SELECT string_agg(name || ' = ' || setting || unit, ', ' ORDER BY name) FROM pg_settings
     WHERE name IN ('statement_timeout', 'idle_session_timeout') AND setting <> '0') AS timeouts,
-  (to_regclass('{locks}') IS NOT NULL AND to_regclass('{beats}') IS NOT NULL)::text AS ready,
+  (to_regclass('{meta}') IS NOT NULL AND to_regclass('{lock}') IS NOT NULL
+    AND to_regclass('{holder}') IS NOT NULL
+    AND to_regclass('{waiter}') IS NOT NULL AND to_regclass('{ended}') IS NOT NULL
+    AND to_regproc('{attempt}') IS NOT NULL AND to_regproc('{refuse_old}') IS NOT NULL)::text AS ready,
   current_schema() AS schema

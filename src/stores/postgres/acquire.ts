@@ -1,0 +1,219 @@
+// How a key is taken, waited for and released. Each call is one function in the server (sql/functions.sql),
+// which decides under the lock of the key's row.
+
+import type { AttemptAnswer, DirectCalls, Io, Request } from "../../core/store.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
+import type { Context } from "./context.ts";
+import { isServerError, isUndone } from "./errors.ts";
+import { CLAIM_MS, POLL_MS } from "./guarantees.ts";
+import type { RowName } from "./names.ts";
+import { type OpenRequest, OpenRequests } from "./open-requests.ts";
+import { readAttempt } from "./replies.ts";
+
+/** No reservation is shorter than this, whatever the ttl: a waiter has to hear of it and to answer. */
+const SHORTEST_CLAIM_MS = 200;
+/** Without notifications. */
+const UNNOTIFIED_POLL_MS = 250;
+/** How long core waits for a direct call, which has a third of the ttl. */
+const SHORTEST_CALL_MS = 50;
+const LONGEST_CALL_MS = 2_000;
+
+export class Acquire {
+  readonly #context: Context;
+  readonly #requests: OpenRequests;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#requests = new OpenRequests(() => context.system.monoMs());
+  }
+
+  async attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    const context = this.#context;
+    context.refuseClosed(request.keys[0]);
+    const open = this.#requests.begin(request);
+    if (open === null) return { ended: true };
+    // A waiter that attempts again is the one who misses notifications that do not come.
+    if (request.seq > 1) void context.notifications.start();
+    const names = context.names.sorted(request.keys);
+    const answer = await this.#sendAttempt(request, names, open, io);
+    return this.#answered(request, readAttempt(answer, request, this.#orderOf(request, names)));
+  }
+
+  async release(request: Request, lastFences: readonly bigint[], io: Io): Promise<"released" | "not-held"> {
+    const values = this.#releaseValues(request, lastFences, this.#requests.end(request));
+    const answer = await this.#context.call("release", request.keys, values, io);
+    this.#requests.forget(request);
+    return answer === "true" ? "released" : "not-held";
+  }
+
+  /** All in one call. Gives those whose rows are damaged or stay locked. */
+  async abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
+    if (requests.length === 0) return [];
+    const { names: rowNames, namespace } = this.#context;
+    const items = requests
+      .map((request) => ({
+        request,
+        names: rowNames.sorted(request.keys),
+        mark: this.#requests.end(request),
+      }))
+      .sort((a, b) => Buffer.compare((a.names[0] as RowName).digest, (b.names[0] as RowName).digest));
+    const names = items.flatMap(({ names: own }) => own);
+    const values = [
+      names.map(({ digest }) => digest),
+      namespace,
+      names.map(({ key }) => key),
+      items.flatMap(({ names: own }, at) => own.map(() => at + 1)),
+      items.map(({ request }) => request.id),
+      items.map(({ mark }) => mark),
+    ];
+    const answer = (await this.#context.call("abandon", requests[0]?.keys ?? [], values, io)) ?? "";
+    for (const [at, { request }] of items.entries()) if (answer[at] === "d") this.#requests.forget(request);
+    return items.filter((_item, at) => answer[at] !== "d").map(({ request }) => request);
+  }
+
+  forget(request: Request): void {
+    this.#requests.forget(request);
+  }
+
+  forgetUnsent(request: Request): boolean {
+    if (!this.#requests.isUnsent(request)) return false;
+    this.#requests.forget(request);
+    return true;
+  }
+
+  /** Calls of plain locks without promises, signals and timers of their own. */
+  get direct(): DirectCalls<null> {
+    const { connections, sql, system } = this.#context;
+    const sleep = (ms: number): Promise<void> => new Promise((resolve) => void system.after(ms, resolve));
+    const ioOf = ({ ttlMs }: Request): Io => {
+      const timeoutMs = Math.min(LONGEST_CALL_MS, Math.max(SHORTEST_CALL_MS, ttlMs / 3));
+      return { signal: NEVER_ABORTED, timeoutMs, sleep };
+    };
+    return {
+      attempt: (request, settle) => {
+        this.#context.refuseClosed(request.keys[0]);
+        const open = this.#requests.begin(request);
+        if (open === null) return process.nextTick(settle, null, { ended: true });
+        const io = ioOf(request);
+        const names = this.#context.names.sorted(request.keys);
+        const call = { ...io, sent: () => open.send() };
+        connections.queryDirect(sql.attempt, this.#attemptValues(request, names), call, (error, rows) => {
+          if (error === null || isServerError(error)) open.answered();
+          const answer = rows?.[0]?.["answer"] ?? null;
+          if (answer !== null)
+            return settle(null, this.#answered(request, readAttempt(answer, request, null)));
+          if (!isUndone(error)) return settle(this.#context.errorOf(error, "attempt", request.keys), null);
+          this.attempt(request, io).then(
+            (late) => settle(null, late),
+            (again: unknown) => settle(again, null),
+          );
+        });
+      },
+      release: (request, _cookie, lastFence, settle) => {
+        this.#context.refuseClosed(request.keys[0]);
+        const io = ioOf(request);
+        const values = this.#releaseValues(request, [lastFence], this.#requests.end(request));
+        connections.queryDirect(sql.release, values, io, (error, rows) => {
+          if (rows !== null) {
+            this.#requests.forget(request);
+            return settle(null, rows[0]?.["answer"] === "true" ? "released" : "not-held");
+          }
+          if (!isUndone(error)) return settle(this.#context.errorOf(error, "release", request.keys), null);
+          this.release(request, [lastFence], io).then(
+            (outcome) => settle(null, outcome),
+            (again: unknown) => settle(again, null),
+          );
+        });
+      },
+    };
+  }
+
+  async #sendAttempt(
+    request: Request,
+    names: readonly RowName[],
+    open: OpenRequest,
+    io: Io,
+  ): Promise<string> {
+    let sent = 0;
+    const call = {
+      timeoutMs: io.timeoutMs,
+      get signal() {
+        return io.signal;
+      },
+      sleep: (ms: number) => io.sleep(ms),
+      sent: () => {
+        open.send();
+        sent += 1;
+      },
+    };
+    try {
+      const answer = await this.#context.call(
+        "attempt",
+        request.keys,
+        this.#attemptValues(request, names),
+        call,
+      );
+      // Every repetition before the last was undone by the server.
+      while (sent-- > 0) open.answered();
+      return answer as string;
+    } catch (error) {
+      const last = isServerError((error as Error).cause) ? 0 : 1;
+      while (sent-- > last) open.answered();
+      throw error;
+    }
+  }
+
+  #attemptValues(request: Request, names: readonly RowName[]): readonly unknown[] {
+    const { namespace, proc, notifications } = this.#context;
+    const { id, seq, mode, limit, permits, ttlMs, graceMs, keepMs, fenceRoom, label, queue } = request;
+    return [
+      names.map(({ digest }) => digest),
+      namespace,
+      names.map(({ key }) => key),
+      id,
+      proc,
+      this.#context.show(label),
+      limit > 1 ? "p" : mode === "shared" ? "s" : "x",
+      permits,
+      limit,
+      mode === "exclusive" && limit === 1 ? fenceRoom : 0,
+      toUs(ttlMs + graceMs),
+      toUs(keepMs),
+      Math.min(CLAIM_MS, Math.max(SHORTEST_CLAIM_MS, Math.ceil(ttlMs))),
+      notifications.isListening ? POLL_MS : UNNOTIFIED_POLL_MS,
+      seq > 1,
+      queue,
+    ];
+  }
+
+  #releaseValues(request: Request, lastFences: readonly bigint[], mark: boolean): readonly unknown[] {
+    const { names: rowNames, namespace } = this.#context;
+    const names = rowNames.sorted(request.keys);
+    const order = this.#orderOf(request, names);
+    const used = order === null ? lastFences : names.map((_name, at) => lastFences[order.indexOf(at)]);
+    return [
+      names.map(({ digest }) => digest),
+      namespace,
+      names.map(({ key }) => key),
+      request.id,
+      used.map((fence) => (fence === undefined ? null : String(fence))),
+      mark,
+    ];
+  }
+
+  /** Per key of the request, where its row stands among the sorted ones; null for a single key. */
+  #orderOf({ keys }: Request, names: readonly RowName[]): readonly number[] | null {
+    return keys.length === 1 ? null : keys.map((key) => names.indexOf(this.#context.names.of(key)));
+  }
+
+  /** Nobody asks again with an id that has ended, or that did not queue. */
+  #answered(request: Request, answer: AttemptAnswer<null>): AttemptAnswer<null> {
+    if ("ended" in answer || ("busy" in answer && !request.queue)) this.#requests.forget(request);
+    return answer;
+  }
+}
+
+/** Too large numbers are the server's to reject. */
+function toUs(ms: number): string {
+  return BigInt(Math.ceil(ms * 1_000)).toString();
+}

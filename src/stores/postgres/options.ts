@@ -1,0 +1,100 @@
+// Options of the PostgreSQL store: their types, their checks, and how a URL spells them.
+
+import { InvalidArgumentError } from "../../core/errors.ts";
+
+/** A `Pool` of `pg`, by the members that tell it from a single client. */
+export interface PgPoolLike {
+  readonly options: object;
+  readonly totalCount: number;
+  readonly connect: (...args: never[]) => unknown;
+  readonly query: (...args: never[]) => unknown;
+  readonly end: (...args: never[]) => unknown;
+}
+
+export interface PostgresOptions {
+  /**
+   * A pool of `pg` (8.11 or later). holdfast never changes and never closes it, and opens connections of its
+   * own beside it.
+   */
+  readonly pool?: PgPoolLike | undefined;
+  /** Instead of a pool: `postgres://user:password@host:port/database`. */
+  readonly url?: string;
+  /**
+   * What the names of the tables begin with, perhaps with a schema: `locking.holdfast`.
+   * @default "holdfast"
+   */
+  readonly table?: string;
+  /**
+   * "table": leases in tables. "advisory": session locks, one connection each.
+   * @default "table"
+   */
+  readonly mode?: "table" | "advisory";
+  /**
+   * false: never create or change tables and functions. Run what `holdfast schema postgres` prints instead.
+   * @default true
+   */
+  readonly ddl?: boolean;
+}
+
+export interface PostgresSettings {
+  readonly table: string;
+  readonly mode: "table" | "advisory";
+  readonly ddl: boolean;
+}
+
+const OPTIONS = ["pool", "url", "table", "mode", "ddl"];
+const IDENTIFIER = /^([a-z_][a-z0-9_]{0,39}\.)?[a-z_][a-z0-9_]{0,39}$/;
+
+/** @throws InvalidArgumentError that names the option. */
+export function readOptions(options: PostgresOptions): PostgresSettings {
+  for (const name of Object.keys(options)) {
+    if (!OPTIONS.includes(name))
+      throw new InvalidArgumentError(
+        `postgres() has no option ${JSON.stringify(name)}: it knows ${OPTIONS.join(", ")}`,
+      );
+  }
+  const { pool, url, table = "holdfast", mode = "table", ddl = true } = options;
+  if ((pool === undefined) === (url === undefined))
+    throw new InvalidArgumentError("postgres() takes either a pool or a url");
+  checkTable(table);
+  if (mode !== "table" && mode !== "advisory")
+    throw new InvalidArgumentError(`mode must be "table" or "advisory", got ${JSON.stringify(mode)}`);
+  if (typeof ddl !== "boolean")
+    throw new InvalidArgumentError(`ddl must be true or false, got ${JSON.stringify(ddl)}`);
+  if (url !== undefined) checkUrl(url);
+  return { table, mode, ddl };
+}
+
+export function checkTable(table: string): void {
+  if (typeof table === "string" && IDENTIFIER.test(table)) return;
+  throw new InvalidArgumentError(
+    'table must be a name in lower case, perhaps with a schema before it, such as "locking.holdfast", ' +
+      `got ${JSON.stringify(table)}`,
+  );
+}
+
+/** `?mode=`, `?table=` and `?ddl=` are ours; the rest is for the client. */
+export function optionsOfUrl(url: string): PostgresOptions {
+  checkUrl(url);
+  const parsed = new URL(url);
+  const [mode, table, ddl] = ["mode", "table", "ddl"].map((name) => parsed.searchParams.get(name));
+  for (const name of ["mode", "table", "ddl"]) parsed.searchParams.delete(name);
+  return {
+    url: parsed.href,
+    ...(mode === null ? {} : { mode: mode as "table" }),
+    ...(table === null || table === undefined ? {} : { table }),
+    ...(ddl === null || ddl === undefined ? {} : { ddl: readDdl(ddl) }),
+  };
+}
+
+function readDdl(text: string): boolean {
+  if (text !== "true" && text !== "false")
+    throw new InvalidArgumentError(`ddl must be true or false, got ${JSON.stringify(text)}`);
+  return text === "true";
+}
+
+/** The URL itself is never shown: it may hold a password. */
+function checkUrl(url: string): void {
+  if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
+  throw new InvalidArgumentError("the URL of a PostgreSQL is postgres://user@host:port/database");
+}

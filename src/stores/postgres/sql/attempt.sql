@@ -1,0 +1,2 @@
+-- One attempt for keys of this process. See functions.sql.
+SELECT {attempt}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AS answer
