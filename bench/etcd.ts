@@ -4,7 +4,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { createLocks, type Locks } from "holdfast";
 import { type EtcdCluster, startEtcdCluster } from "../scripts/servers/etcd.ts";
-import { Cluster } from "../src/stores/etcd/cluster.ts";
+import { Cluster } from "../src/stores/etcd/cluster/cluster.ts";
 import { nodeSystem } from "../src/system/node.ts";
 import { jain, median, quantile, round } from "./lib/stats.ts";
 import { startWorker, together } from "./lib/workers.ts";
@@ -44,18 +44,18 @@ async function timed(count: number, work: () => Promise<unknown>): Promise<numbe
 /** One transaction that creates a key on a lease if it is not there, and one that deletes it: over the very same client. */
 async function bareTransactions(cluster: EtcdCluster): Promise<{ cycle(): Promise<void>; close(): void }> {
   const endpoints = cluster.members.map(({ endpoint }) => endpoint);
-  const port = new Cluster(grpc, { endpoints, tls: null, user: null, probe: "bench/" }, nodeSystem);
+  const client = new Cluster(grpc, { endpoints, tls: null, user: null, probeKey: "bench/" }, nodeSystem);
   const io = { signal: new AbortController().signal };
   const lease = 4_711;
-  await port.grantLease(lease, 600, io);
+  await client.grantLease(lease, 600, io);
   const key = "bare/key";
   const put = { put: { key, value: "x".repeat(150), lease } };
   return {
     async cycle() {
-      await port.txn({ compare: [{ key, target: 1, createRevision: 0 }], success: [put] }, io);
-      await port.txn({ success: [{ delete: { key } }] }, io);
+      await client.txn({ compare: [{ key, target: 1, createRevision: 0 }], success: [put] }, io);
+      await client.txn({ success: [{ delete: { key } }] }, io);
     },
-    close: () => port.close(),
+    close: () => client.close(),
   };
 }
 

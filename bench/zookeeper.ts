@@ -51,24 +51,23 @@ export async function run(): Promise<object> {
 async function measureUncontended(port: number, kazoo: string): Promise<object> {
   const url = `zookeeper://127.0.0.1:${port}`;
   const locks = createLocks(url);
-  const quiet = { begun: () => {}, expired: () => {}, event: () => {} };
+  const quiet = { started: () => {}, expired: () => {}, event: () => {} };
   const servers = [{ host: "127.0.0.1", port }];
   const bare = new Session(
     { servers, timeoutMs: 10_000, tls: null, digest: null, system: nodeSystem },
     quiet,
   );
-  await bare.opened();
-  const link = await bare.ready(new AbortController().signal);
+  const connection = await bare.ready(new AbortController().signal);
   const acl = OPEN_ACL;
   const data = Buffer.alloc(80, 1);
-  await link.send(create({ path: "/bare", data, acl, flags: Flags.container })).catch(() => {});
+  await connection.send(create({ path: "/bare", data, acl, flags: Flags.container })).catch(() => {});
   const samples = { bare: [] as number[], ours: [] as number[] };
   for (let i = 0; i < CYCLES; i += 1) {
     samples.bare.push(
       await timed(async () => {
         const wish = { path: "/bare/x.", data, acl, flags: Flags.ephemeralSequential };
-        const { path } = await link.send(create(wish));
-        await link.send(remove(path));
+        const { path } = await connection.send(create(wish));
+        await connection.send(remove(path));
       }),
     );
     samples.ours.push(

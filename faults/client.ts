@@ -79,6 +79,7 @@ async function close(): Promise<void> {
     await Promise.all(tasks);
   }
   book.lettingGoOfAll();
+  journal.write({ type: "closing", at: nowMs(), client: name });
   await locks.close();
   finish.abort();
   await Promise.all(tasks);
@@ -90,8 +91,8 @@ async function close(): Promise<void> {
 
 /** As a program does at SIGTERM: its tasks may finish for a while, and those that do not are told. */
 async function shutDown(): Promise<void> {
-  const closed = locks.close({ drain: DRAIN_MS });
-  await closed;
+  journal.write({ type: "closing", at: nowMs(), client: name });
+  await locks.close({ drain: DRAIN_MS });
   finish.abort();
   await Promise.all(tasks);
   journal.write({ type: "closed", at: nowMs(), client: name });

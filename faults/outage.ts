@@ -28,6 +28,8 @@ export interface ClientFigures {
   readonly sent: number;
   readonly granted: number;
   readonly failed: number;
+  /** The most frequent errors, and how often each came. */
+  readonly failures: readonly (readonly [what: string, times: number])[];
   readonly heapMb: number;
   readonly idleCpuPercent: number;
   readonly firstGrantMs: number;
@@ -83,8 +85,9 @@ export async function outage({ store, seconds, perSecond }: OutageSettings): Pro
 
 /** One line of text, and what is wrong with it. */
 export function judged(figures: OutageFigures): { readonly line: string; readonly wrong: readonly string[] } {
-  const { phase, sent, granted, failed, heapMb, heapGrowthMb } = figures;
+  const { phase, sent, granted, failed, failures, heapMb, heapGrowthMb } = figures;
   const { idleCpuPercent, firstGrantMs, writesInFirstSecond } = figures;
+  const why = failures.map(([what, times]) => `\n  ${times} x ${what}`).join("");
   const line = [
     `${phase}: ${sent} calls, ${granted} granted, ${failed} failed`,
     `heap ${heapMb.toFixed(1)} MB, ${heapGrowthMb.toFixed(1)} MB more`,
@@ -95,7 +98,7 @@ export function judged(figures: OutageFigures): { readonly line: string; readonl
   const wrong = names
     .filter((name) => figures[name] > MOST[name])
     .map((name) => `${phase}: ${name} is ${figures[name].toFixed(1)}, and ${MOST[name]} is allowed`);
-  return { line, wrong };
+  return { line: line + why, wrong };
 }
 
 async function begin(server: FaultyServer, phase: OutageFigures["phase"]): Promise<void> {

@@ -31,6 +31,7 @@ export const CHEATS = [
   "undying",
   "bare-error",
   "open-guard",
+  "silent-close",
 ] as const;
 export type Cheat = (typeof CHEATS)[number];
 

@@ -24,7 +24,7 @@ try {
       () => null,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    outcomes.push({ cell, isGood: failure === null });
+    outcomes.push({ cell, version: environments.versionOf(cell), isGood: failure === null });
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(0).padStart(4);
     console.log(`${seconds} s  ${failure === null ? "ok    " : "FAILED"}  ${titleOf(cell)}`);
     if (failure !== null) console.log(failure.trimEnd());

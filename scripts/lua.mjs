@@ -40,7 +40,7 @@ export function generated(store) {
   return [
     `// The scripts of src/stores/${store}/scripts, made by scripts/lua.mjs: change those files and run \`npm run build\`.`,
     "",
-    `import type { Script } from "${store === "redis" ? "." : "../redis"}/port.ts";`,
+    `import type { Script } from "${store === "redis" ? "." : "../redis"}/client/port.ts";`,
     "",
     `export type ScriptName = ${names.map((name) => JSON.stringify(name)).join(" | ")};`,
     "",

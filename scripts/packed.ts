@@ -63,7 +63,7 @@ export function pack(dist: string, dir: string): string {
     if (!name.startsWith("!"))
       cpSync(name === "dist" ? dist : join(root, name), join(staged, name), { recursive: true });
   const args = ["pack", "--ignore-scripts", "--pack-destination", dir];
-  execFileSync("npm", args, { cwd: staged, env: npmEnvironment(), stdio: "pipe", timeout: 120_000 });
+  execFileSync("npm", args, { cwd: staged, env: npmEnvironment(), stdio: "pipe", timeout: 600_000 });
   rmSync(staged, { recursive: true, force: true });
   return join(dir, readdirSync(dir).find((name) => name.endsWith(".tgz")) as string);
 }

@@ -1,5 +1,5 @@
-// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node (memory
-// and local), on Bun and on Deno (redis and postgres too), and with children of all of them in one
+// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node, on Bun
+// and on Deno, each with memory, local, redis and postgres, and with children of all of them in one
 // directory. `npm test` does not run this: it tests the Node that runs it.
 
 import { spawnSync } from "node:child_process";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { runtimeProgram, runtimeVersion } from "./environments/runtimes.ts";
 
 const root = join(import.meta.dirname, "..");
+const STORES = ["memory", "local", "redis", "postgres"];
 const MIXED = ["24", "bun", "deno"];
 
 /** The program and its arguments. */
@@ -34,9 +35,8 @@ function conformance(runtime: string): boolean {
     return run("local, mixed children", [process.execPath], "local", { HOLDFAST_TEST_RUNTIMES });
   }
   const isNode = /^\d/.test(runtime);
-  const stores = isNode ? ["memory", "local"] : ["memory", "local", "redis", "postgres"];
   const name = `${isNode ? "node" : runtime} ${runtimeVersion(runtime)}`;
-  const results = stores.map((store) => run(`${store}, ${name}`, commandOf(runtime), store));
+  const results = STORES.map((store) => run(`${store}, ${name}`, commandOf(runtime), store));
   return results.every(Boolean);
 }
 

@@ -7,6 +7,7 @@ export type {
   MultiLease,
   MultiTransactionLease,
   OnceResult,
+  TransactionHandle,
   TransactionLease,
   TransactionLocks,
 } from "./core/api.ts";

@@ -3,7 +3,7 @@
 
 import { Redis } from "ioredis";
 import type { Store } from "../../src/core/store.ts";
-import type { RedisPort, Reply } from "../../src/stores/redis/port.ts";
+import type { RedisPort, Reply } from "../../src/stores/redis/client/port.ts";
 import { redisGuarantees } from "../../src/stores/redis/index.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 

@@ -63,6 +63,7 @@ export class BeliefsBook {
     const { signal } = lease;
     const lost = (): void => {
       const at = nowMs();
+      this.#journal.write({ type: "notified", at, client: this.#name, lease: name });
       // Its locks are being closed, and it is told to stop: it still has the key, and gives it back.
       if (lease.held) return this.lettingGo(lease);
       const reason = signal.reason instanceof LockLostError ? signal.reason.reason : String(signal.reason);

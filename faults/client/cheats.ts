@@ -23,7 +23,12 @@ const SHORT_HOLD = { maxHold: 60 };
 export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
   switch (cheat) {
     case "no-lock":
-      return { ...plain(locks), acquire: pretend, tryAcquire: pretend };
+      return {
+        ...plain(locks),
+        acquire: pretend,
+        tryAcquire: pretend,
+        using: async (keys, options, fn) => fn(await pretend(keys, options)),
+      };
     case "long-window":
       return altered(locks, (lease) => around(lease, { remaining: () => lease.remaining * 3 }));
     case "fence-back":
@@ -55,6 +60,8 @@ export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
       return { ...plain(locks), tryAcquire: () => Promise.reject(new Error("no quorum")) };
     case "keep":
       return { ...plain(locks), close: () => keep(locks).then(() => locks.close()) };
+    case "silent-close":
+      return silent(locks);
     case null:
       break;
   }
@@ -65,8 +72,9 @@ function plain(locks: Locks): ClientLocks {
   return {
     acquire: (keys, options) => locks.acquire(keys, options),
     tryAcquire: (keys, options) => locks.tryAcquire(keys, options),
+    using: (keys, options, fn) => locks.using(keys, options, fn),
     on: (event, listener) => locks.on(event, listener),
-    close: () => locks.close(),
+    close: (options) => locks.close(options),
   };
 }
 
@@ -81,6 +89,24 @@ function altered(
     async tryAcquire(keys, options) {
       const lease = await locks.tryAcquire(keys, { ...options, ...more });
       return lease === null ? null : alter(lease);
+    },
+    using: (keys, options, fn) => locks.using(keys, { ...options, ...more }, (lease) => fn(alter(lease))),
+  };
+}
+
+/** Releases what is held when it closes, and tells no holder. */
+function silent(locks: Locks): ClientLocks {
+  const held = new Set<MultiLease>();
+  const { signal } = new AbortController();
+  const untold = altered(locks, (lease) => {
+    held.add(lease);
+    return around(lease, { signal: () => signal });
+  });
+  return {
+    ...untold,
+    async close(options) {
+      await Promise.all([...held].map((lease) => lease.release().catch(() => false)));
+      await locks.close(options);
     },
   };
 }

@@ -19,6 +19,8 @@ export interface Plan {
   readonly options: PlanOptions;
   /** By tryAcquire. */
   readonly tries: boolean;
+  /** In a callback of `using`, which `close` lets finish. */
+  readonly scoped: boolean;
   readonly holdMs: number;
   /** Reads and writes the registers of its first key. Exclusive leases only. */
   readonly touches: boolean;
@@ -44,8 +46,9 @@ export function plan(random: Random, kinds: readonly Kind[]): Plan {
     ...(random.chance(0.05) ? { maxHold: 400 } : {}),
   };
   const tries = random.chance(0.15);
+  const scoped = !tries && random.chance(0.4);
   const holdMs = random.pick([0, 0, 0, 2, 5, 10, 30, 150, 500, 1_200]) * random.next();
-  const exclusive = { tries, holdMs, touches: random.chance(0.8) };
+  const exclusive = { tries, scoped, holdMs, touches: random.chance(0.8) };
   const kind = kindFrom(random.next());
   if (kind === "exclusive" || !kinds.includes(kind))
     return { keys: [random.pick(LOCKS)], options: common, ...exclusive };
@@ -56,7 +59,7 @@ export function plan(random: Random, kinds: readonly Kind[]): Plan {
   }
   if (kind === "semaphore") {
     const options = { ...common, limit: PERMITS, permits: random.pick([1, 1, 2, 3]) };
-    return { keys: [SEMAPHORE], options, tries, holdMs, touches: false };
+    return { keys: [SEMAPHORE], options, tries, scoped, holdMs, touches: false };
   }
   return { keys: random.chance(0.6) ? SEVERAL : [random.pick(SEVERAL)], options: common, ...exclusive };
 }
@@ -70,7 +73,7 @@ function kindFrom(chance: number): Kind {
 /** Every key once. */
 export function probePlans(kinds: readonly Kind[]): Plan[] {
   const common = { ttl: LONGEST_TTL_MS, wait: PROBE_WAIT_MS };
-  const one = { tries: false, holdMs: 0, touches: false };
+  const one = { tries: false, scoped: false, holdMs: 0, touches: false };
   const locks = [...LOCKS, READERS, ...SEVERAL].map((key) => ({ keys: [key], options: common, ...one }));
   if (!kinds.includes("semaphore")) return locks;
   return [...locks, { keys: [SEMAPHORE], options: { ...common, limit: PERMITS }, ...one }];

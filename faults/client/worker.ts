@@ -14,6 +14,11 @@ const PROBE_AGAIN_MS = 100;
 export interface ClientLocks extends Pick<Locks, "on" | "close"> {
   acquire(keys: readonly string[], options: Plan["options"] & { signal: AbortSignal }): Promise<ClientLease>;
   tryAcquire(keys: readonly string[], options: Plan["options"]): Promise<ClientLease | null>;
+  using(
+    keys: readonly string[],
+    options: Plan["options"] & { signal: AbortSignal },
+    fn: (lease: ClientLease) => Promise<void>,
+  ): Promise<void>;
 }
 
 export interface WorkerDeps {
@@ -53,35 +58,70 @@ export class Worker {
 
   /** Whether it was granted. */
   async once(planned: Plan): Promise<boolean> {
-    const lease = await this.#acquire(planned);
-    if (lease === null) return false;
+    const ask = this.#ask(planned);
+    if (planned.scoped) return this.#inCallback(ask, planned);
+    const { book } = this.#deps;
+    const lease = await this.#acquire(ask, planned);
+    if (lease === null || !book.granted(ask, planned.keys, lease)) return false;
     await this.#work(lease, planned);
-    this.#deps.book.lettingGo(lease);
-    this.#deps.book.released(lease, await lease.release().catch(() => null));
+    book.lettingGo(lease);
+    book.released(lease, await lease.release().catch(() => null));
     return true;
   }
 
-  async #acquire({ keys, options, tries }: Plan): Promise<ClientLease | null> {
-    const { name: client, journal, book, locks, finish } = this.#deps;
+  #ask({ keys, options, tries, scoped }: Plan): string {
+    const { name: client, journal } = this.#deps;
     this.#asks += 1;
     const ask = `${client}/${this.#asks}`;
     const { mode = "exclusive", limit = 1, permits = 1, ttl: ttlMs } = options;
     const waitMs = tries ? 0 : options.wait;
-    journal.write({ type: "ask", at: nowMs(), client, ask, keys, mode, permits, limit, ttlMs, waitMs });
+    const asked = { client, ask, keys, mode, permits, limit, ttlMs, waitMs };
+    journal.write({ type: "ask", at: nowMs(), ...asked, ...(scoped ? { callback: true } : {}) });
+    return ask;
+  }
+
+  async #acquire(ask: string, { keys, options, tries }: Plan): Promise<ClientLease | null> {
+    const { name: client, journal, locks, finish } = this.#deps;
     try {
-      const lease = tries
-        ? await locks.tryAcquire(keys, options)
-        : await locks.acquire(keys, { ...options, signal: finish });
+      if (!tries) return await locks.acquire(keys, { ...options, signal: finish });
+      const lease = await locks.tryAcquire(keys, options);
       if (lease === null) journal.write({ type: "refused", at: nowMs(), client, ask, code: "busy" });
-      else if (book.granted(ask, keys, lease)) return lease;
+      return lease;
     } catch (error) {
-      const at = nowMs();
-      const code = LockError.is(error) ? error.code : "unnamed";
-      if (code === "unnamed")
-        journal.write({ type: "unnamed-error", at, client, what: `${ask}: ${String(error)}` });
-      journal.write({ type: "refused", at, client, ask, code });
+      this.#refused(ask, error);
+      return null;
     }
-    return null;
+  }
+
+  /** `using` does not tell how its release ended. */
+  async #inCallback(ask: string, planned: Plan): Promise<boolean> {
+    const { book, locks, finish } = this.#deps;
+    let lease: ClientLease | null = null;
+    let granted = false;
+    const work = async (given: ClientLease): Promise<void> => {
+      lease = given;
+      granted = book.granted(ask, planned.keys, given);
+      if (!granted) return;
+      await this.#work(given, planned);
+      book.lettingGo(given);
+    };
+    try {
+      await locks.using(planned.keys, { ...planned.options, signal: finish }, work);
+    } catch (error) {
+      // After the grant, an error tells of a lost lease, which its signal has told already.
+      if (lease === null) this.#refused(ask, error);
+    }
+    if (granted && lease !== null) book.released(lease, null);
+    return granted;
+  }
+
+  #refused(ask: string, error: unknown): void {
+    const { name: client, journal } = this.#deps;
+    const at = nowMs();
+    const code = LockError.is(error) ? error.code : "unnamed";
+    if (code === "unnamed")
+      journal.write({ type: "unnamed-error", at, client, what: `${ask}: ${String(error)}` });
+    journal.write({ type: "refused", at, client, ask, code });
   }
 
   async #work(lease: ClientLease, { holdMs, touches, options }: Plan): Promise<void> {

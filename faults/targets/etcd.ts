@@ -2,7 +2,7 @@
 // frozen, its majority goes and comes back, and its history is compacted away under those who watch.
 
 import { type EtcdCluster, type EtcdMember, startEtcdCluster } from "../../scripts/servers/etcd.ts";
-import { hasLeaseBugs } from "../../src/stores/etcd/check.ts";
+import { hasLeaseBugs } from "../../src/stores/etcd/health.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "../../src/stores/etcd/index.ts";
 import type { FaultyServer, Target, TargetMaker, Trick } from "./target.ts";
 

@@ -8,7 +8,7 @@ import type { Trick } from "./target.ts";
 
 type Say = (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
-const TABLES = { table: "holdfast_lock", row: "holdfast_row_holder" } as const;
+const TABLES = { table: "holdfast_locks", row: "holdfast_row_holder" } as const;
 const MET_MS = 10_000;
 const LOOK_EVERY_MS = 10;
 
@@ -39,7 +39,7 @@ export const deadlockVictim = (port: number): Trick => ({
     const connection = await connect(port);
     try {
       await connection.query("BEGIN");
-      await connection.query("SELECT name FROM holdfast_lock ORDER BY name DESC FOR UPDATE");
+      await connection.query("SELECT name FROM holdfast_locks ORDER BY name DESC FOR UPDATE");
       await connection.query("DO SLEEP(0.02)");
       await connection.query("ROLLBACK");
     } catch {

@@ -59,7 +59,7 @@ async function target(mode: "table" | "row", folder: string, fault: string): Pro
     clocks: [{ name: server.name, set: (ms) => clock.set(ms), nowMs }],
     survives: mode === "row" ? [] : ["server restart"],
     through: ([port]) => urlOf(port as number),
-    listens: /AS hush/,
+    listens: /GET_LOCK\(\?, (IF|20)/,
     tricks: {
       "session-kill": sessionKill(say, mode),
       "read-only": readOnly(say),

@@ -4,7 +4,7 @@
 import { type ClusterServers, startCluster } from "../../scripts/servers/redis-cluster.ts";
 import { agreed, type RedisNode } from "../../scripts/servers/redis-node.ts";
 import { redisClusterGuarantees } from "../../src/stores/redis/index.ts";
-import { slotOf } from "../../src/stores/redis/slots.ts";
+import { slotOf } from "../../src/stores/redis/topology/slots.ts";
 import { LOCKS } from "../client/plan.ts";
 import { type Evicting, eviction } from "./eviction.ts";
 import { versionOf } from "./redis-version.ts";

@@ -6,7 +6,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { npmEnvironment, pack } from "../packed.ts";
-import { runtimeFolder } from "./runtimes.ts";
+import { runtimeFolder, runtimeVersion } from "./runtimes.ts";
 import { typescriptCells, typescriptPackages } from "./typescript.ts";
 
 const run = promisify(execFile);
@@ -39,7 +39,20 @@ const REFUSAL = /^(holdfast needs Node 20\.19 or later.*\n){2}exit 64\n$/;
 const NODES = ["20", "22", "24", "26"];
 /** The lower bounds of `engines`, and the newest of each line. */
 const NODE_VERSIONS = ["20.19.0", "20", "22.12.0", "22", "24", "26"];
-const TOOLS = ["jest", "ts-jest", "vitest", "tsx", "swc", "esbuild", "webpack", "vite", "next"];
+/** Folders of examples/environments, with the packages that name the environment. */
+const TOOLS: Readonly<Record<string, readonly string[]>> = {
+  jest: ["jest"],
+  "ts-jest": ["jest", "ts-jest"],
+  vitest: ["vitest"],
+  tsx: ["tsx"],
+  swc: ["@swc/core"],
+  esbuild: ["esbuild"],
+  webpack: ["webpack"],
+  rolldown: ["rolldown"],
+  vite: ["vite"],
+  next: ["next"],
+  "bun-build": [],
+};
 /** Vitest 5 itself needs Node 22.12. */
 const isOffered = (tool: string, node: string): boolean => tool !== "vitest" || node !== "20";
 
@@ -52,10 +65,15 @@ export const cells: readonly Cell[] = [
   { ...runtimeCell("Node 18 (refused by name)", "node", ["18"]), script: OLD_NODE, refusal: REFUSAL },
   runtimeCell("Bun", "bun", ["bun"]),
   runtimeCell("Deno", "deno", ["deno"]),
-  ...TOOLS.flatMap((tool) =>
+  ...Object.keys(TOOLS).flatMap((tool) =>
     NODES.filter((node) => isOffered(tool, node)).map((node): Cell => {
       const place = { row: tool, column: `Node ${node}`, name: `${tool}, Node ${node}` };
-      return { group: "Tools", ...place, example: tool, runtimes: [node] };
+      return {
+        group: "Tools",
+        ...place,
+        example: tool,
+        runtimes: tool === "bun-build" ? [node, "bun"] : [node],
+      };
     }),
   ),
   ...typescriptCells(),
@@ -92,6 +110,19 @@ export class Environments {
     const isGood =
       cell.refusal === undefined ? ran.isGood && WORKED.test(ran.text) : cell.refusal.test(ran.stdout);
     if (!isGood) throw new Error(ran.text);
+  }
+
+  /** What the cell was run with: of a tool, the packages as npm installed them. */
+  versionOf({ group, row, example, runtimes }: Cell): string {
+    if (group === "Runtimes") return runtimeVersion(runtimes[0] as string);
+    if (example === "bun-build") return runtimeVersion("bun");
+    const packages = group === "TypeScript" ? [`typescript-${row}`] : (TOOLS[example] ?? []);
+    const versions = packages.map((name) => {
+      const file = join(this.#project(example), "node_modules", name, "package.json");
+      return (readJson(file) as { readonly version: string }).version;
+    });
+    if (group === "TypeScript" || packages.length === 1) return versions.join();
+    return packages.map((name, i) => `${name} ${versions[i]}`).join(", ");
   }
 
   /** Installed once for all cells of an example. */

@@ -11,6 +11,7 @@ export interface UnitMutant extends Pick<Mutant, "name" | "file" | "edits"> {
 }
 
 const ABANDONMENT = ["src/core/lease/abandonment.test.ts"];
+const NEVER_SILENT = { find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" };
 
 export const unitMutants: readonly UnitMutant[] = [
   {
@@ -81,8 +82,22 @@ export const unitMutants: readonly UnitMutant[] = [
   {
     name: "a half-open connection is never silent",
     file: "stores/shared/connection-health.ts",
-    edits: [{ find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" }],
+    edits: [NEVER_SILENT],
     tests: ["src/stores/shared/connection-health.test.ts"],
+  },
+  {
+    name: "Redis goes on using a half-open connection",
+    file: "stores/shared/connection-health.ts",
+    edits: [NEVER_SILENT],
+    tests: ["test/stores/redis/half-open.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "Redlock goes on using half-open connections to its nodes",
+    file: "stores/shared/connection-health.ts",
+    edits: [NEVER_SILENT],
+    tests: ["test/stores/redlock/half-open.test.ts"],
+    needsServer: true,
   },
   {
     name: "PostgreSQL goes on using the connections of a silent pool",
@@ -98,18 +113,18 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "MySQL goes on using the connections of a silent pool",
-    file: "stores/mysql/pool.ts",
-    edits: [{ find: "if (isSilent || (this.#fleet.several", put: "if ((this.#fleet.several" }],
+    file: "stores/mysql/client/pool.ts",
+    edits: [{ find: "if (isSilent || (this.#finder.several", put: "if ((this.#finder.several" }],
     tests: ["test/stores/mysql/half-open.test.ts"],
     needsServer: true,
   },
   {
     name: "etcd keeps a member that does not answer",
-    file: "stores/etcd/lookout.ts",
+    file: "stores/etcd/cluster/member-watchdog.ts",
     edits: [
       {
-        find: "      this.#deps.drop(member);\n",
-        put: `      if (pulse === "no leader") this.#deps.drop(member);\n`,
+        find: "      this.#cluster.drop(member);\n",
+        put: `      if (result === "no leader") this.#cluster.drop(member);\n`,
       },
     ],
     tests: ["test/stores/etcd/half-open.test.ts"],
@@ -129,6 +144,33 @@ export const unitMutants: readonly UnitMutant[] = [
     tests: ["src/stores/shared/abandon-each.test.ts"],
   },
   {
+    name: "a damaged record in Redis fails the renewal of all leases",
+    file: "stores/redis/scripts/guarded.lua",
+    edits: [
+      { find: "local done, answer = pcall(run, a, b)", put: "local done, answer = true, run(a, b)" },
+      // A batch that fails is renewed one by one, which hides a script that fails as a whole.
+      {
+        file: "stores/redis/store.ts",
+        find: "async () => (await Promise.all(items.map(alone))).flat(),",
+        put: "() => this.#commands.renew(items, io),",
+      },
+    ],
+    tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged record in Redis fails every key of its batch",
+    file: "stores/redis/scripts/fast-path.lua",
+    edits: [
+      {
+        find: "local done, answer = pcall(contended, at, item)",
+        put: "local done, answer = true, contended(at, item)",
+      },
+    ],
+    tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
     name: "a damaged row fails the renewal of all leases",
     file: "stores/postgres/renew.ts",
     edits: [
@@ -142,7 +184,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged record in etcd fails the renewal of all leases",
-    file: "stores/etcd/holding.ts",
+    file: "stores/etcd/held-keys.ts",
     edits: [
       {
         find: `(error: unknown) => void results.set(one.held.id, etcdError(error, "renew the lease")),`,
@@ -154,7 +196,7 @@ export const unitMutants: readonly UnitMutant[] = [
   },
   {
     name: "a damaged node in ZooKeeper fails the renewal of all leases",
-    file: "stores/zookeeper/holdings.ts",
+    file: "stores/zookeeper/held-nodes.ts",
     edits: [
       { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
     ],

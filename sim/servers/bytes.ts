@@ -1,6 +1,6 @@
 // Text on its way to a simulated server and back: there it is bytes, one per character.
 
-import type { Reply } from "../../src/stores/redis/port.ts";
+import type { Reply } from "../../src/stores/redis/client/port.ts";
 import type { RedisReply } from "./redis.ts";
 
 /** Most words are the same either way. */

@@ -4,7 +4,7 @@
 import type { Guarantees, Store } from "../../src/core/store.ts";
 import type { System } from "../../src/core/system.ts";
 import { redisGuarantees } from "../../src/stores/redis/guarantees.ts";
-import type { RedisPort, Reply } from "../../src/stores/redis/port.ts";
+import type { RedisPort, Reply } from "../../src/stores/redis/client/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { fromBytes, replyOf, toBytes } from "./bytes.ts";
 import { RedisServer } from "./redis.ts";

@@ -2,7 +2,7 @@
 
 import type { Guarantees, Store } from "../../src/core/store.ts";
 import { CLAIM_MS, redisGuarantees } from "../../src/stores/redis/guarantees.ts";
-import { Names } from "../../src/stores/redis/names.ts";
+import { RedisKeys } from "../../src/stores/redis/commands/keys.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import type { KeyRecord } from "../../src/stores/shared/record.ts";
 import { readRedisRecord } from "../servers/redis-records.ts";
@@ -13,7 +13,7 @@ import type { SimProcess } from "./process.ts";
 import { RedisHost } from "./redis-host.ts";
 import { SimRedisPort } from "./redis-port.ts";
 
-const names = new Names("holdfast");
+const names = new RedisKeys("holdfast");
 
 export class RedisBackend implements Backend {
   readonly guarantees: Guarantees = redisGuarantees;

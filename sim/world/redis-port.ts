@@ -3,7 +3,7 @@
 
 import { fromBytes, replyOf, toBytes } from "../servers/bytes.ts";
 import type { RedisReply } from "../servers/redis.ts";
-import type { Patience, RedisPort, Reply } from "../../src/stores/redis/port.ts";
+import type { CallContext, RedisPort, Reply } from "../../src/stores/redis/client/port.ts";
 import type { Pushes } from "./backend.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./process.ts";
@@ -36,7 +36,7 @@ export class SimRedisPort implements RedisPort, Peer {
     this.#disconnect = deps.host.connect(this);
   }
 
-  send(words: readonly string[], _patience: Patience): Promise<Reply> {
+  send(words: readonly string[], _call: CallContext): Promise<Reply> {
     if (this.#closed) return Promise.reject(new Error("the client is closed"));
     return new Promise((resolve, reject) => {
       const fail = (error: Error): void => {

@@ -4,7 +4,7 @@
 import type { Guarantees, Store } from "../../src/core/store.ts";
 import { redlockGuarantees } from "../../src/stores/redlock/guarantees.ts";
 import { Node } from "../../src/stores/redlock/node.ts";
-import { openNodes } from "../../src/stores/redlock/open.ts";
+import { RedlockOpenStore } from "../../src/stores/redlock/store.ts";
 import { majorityOf } from "../../src/stores/redlock/quorum-call.ts";
 import type { Fault, FaultKind } from "../settings.ts";
 import { unpacked } from "../servers/lua/msgpack.ts";
@@ -73,7 +73,10 @@ export class RedlockBackend implements Backend {
       guarantees: this.guarantees,
       open: (env) => {
         const nodes = this.#hosts.map((host) => new Node(host.name, () => port(host), env.system));
-        return openNodes(nodes, env, { maxTtlMs: this.#maxTtlMs, nodeTimeoutMs: NODE_TIMEOUT_MS });
+        return RedlockOpenStore.open(nodes, env, {
+          maxTtlMs: this.#maxTtlMs,
+          nodeTimeoutMs: NODE_TIMEOUT_MS,
+        });
       },
     };
   }

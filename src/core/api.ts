@@ -53,6 +53,18 @@ export type TransactionLease = Pick<
 /** Several keys of a transaction. */
 export type MultiTransactionLease = Omit<TransactionLease, "fence">;
 
+/**
+ * A client of `pg` or a connection of `mysql2` whose transaction is open. A pool does not compile: it may run
+ * every statement on another connection.
+ */
+export interface TransactionHandle {
+  readonly query: (...args: never[]) => unknown;
+  /** A pool of `pg` has it. */
+  readonly totalCount?: never;
+  /** A pool of `mysql2` has it. */
+  readonly getConnection?: never;
+}
+
 /** The same calls inside the caller's own transaction. */
 export interface TransactionLocks {
   acquire(key: string, options?: AcquireOptions): Promise<TransactionLease>;
@@ -112,8 +124,15 @@ export interface Locks extends AsyncDisposable {
     },
   ): Promise<boolean>;
   check(): Promise<readonly Finding[]>;
-  /** SQL stores: locks that are taken in the caller's transaction and end with it. */
-  inTransaction(tx: unknown): TransactionLocks;
+  /**
+   * SQL stores: locks that are taken in the caller's transaction and end with it.
+   *
+   * @example
+   * const client = await pool.connect();
+   * await client.query("BEGIN");
+   * await locks.inTransaction(client).acquire("order:42");
+   */
+  inTransaction(tx: TransactionHandle): TransactionLocks;
   on<E extends EventName>(event: E, listener: (event: EventMap[E]) => void): () => void;
   readonly guarantees: Guarantees;
   /**

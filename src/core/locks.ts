@@ -2,7 +2,7 @@
 
 import { onAbort } from "./util/abort-listener.ts";
 import { Actor } from "./lease/actor.ts";
-import type { Key, Lease, Locks, OnceResult, TransactionLocks } from "./api.ts";
+import type { Key, Lease, Locks, OnceResult, TransactionHandle, TransactionLocks } from "./api.ts";
 import { anyAnswer, Caller } from "./util/store-call.ts";
 import { showCallers } from "./util/caller-frame.ts";
 import { type Election, type Lead, RunningElection } from "./election/election.ts";
@@ -215,7 +215,7 @@ export class HoldfastLocks implements Locks {
     ]);
   }
 
-  inTransaction(tx: unknown): TransactionLocks {
+  inTransaction(tx: TransactionHandle): TransactionLocks {
     const { name } = this.#store;
     const [caller, system, defaults] = [this.#caller, this.#system, this.#defaults];
     const open = (): Promise<OpenStore> => this.#opened().then((keeper) => keeper.store);

@@ -1,7 +1,7 @@
 // The same calls inside the caller's own transaction: the one case in which a lock and the data under it are atomic together.
 // There is no window and no renewal: the database ends the lock with the transaction, whatever becomes of this process.
 
-import type { Key, TransactionLease, TransactionLocks } from "./api.ts";
+import type { Key, TransactionHandle, TransactionLease, TransactionLocks } from "./api.ts";
 import { callTimeoutMs, type Caller } from "./util/store-call.ts";
 import { InvalidArgumentError, UnsupportedError } from "./errors.ts";
 import { canonicalKeys } from "./key.ts";
@@ -31,10 +31,10 @@ export interface TransactionDeps {
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 
 export class InTransaction implements TransactionLocks {
-  readonly #tx: unknown;
+  readonly #tx: TransactionHandle;
   readonly #deps: TransactionDeps;
 
-  constructor(tx: unknown, deps: TransactionDeps) {
+  constructor(tx: TransactionHandle, deps: TransactionDeps) {
     this.#tx = tx;
     this.#deps = deps;
   }

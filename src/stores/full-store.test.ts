@@ -27,7 +27,7 @@ describe("a store whose disk is full", () => {
   const told: Readonly<Record<string, LockError>> = {
     "postgres, a table": postgres('could not extend file "base/5/16384_fsm": No space left on device'),
     "postgres, its log": postgres('could not write to file "pg_wal/xlogtemp.27678": No space left on device'),
-    "mysql, a tablespace": mysql("The table 'holdfast_lock' is full", 1114),
+    "mysql, a tablespace": mysql("The table 'holdfast_locks' is full", 1114),
     "mysql, a file": mysql(`Error writing file './bin.000001' (Errcode: 28 "No space left on device")`, 3),
     "mysql, an engine": mysql(`Got error 28 "No space left on device" from storage engine InnoDB`, 1030),
     "mysql, a sort": mysql("Disk full (/tmp/#sql); waiting for someone to free some space", 1021),

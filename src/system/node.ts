@@ -4,11 +4,14 @@ import { randomFillSync } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hostname, uptime } from "node:os";
 import { performance } from "node:perf_hooks";
+import * as timers from "node:timers";
 import { processWide } from "../core/util/process-wide.ts";
 import type { Instant, System } from "../core/system.ts";
 import { bootClock } from "./boot-clock.ts";
 import { hrtimeMs, machineClock } from "./machine-clock.ts";
 
+/** Taken once: the fake timers of a test runner replace the global one, and nobody would be woken. */
+const { setImmediate } = timers;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const CLOSE_ENOUGH_MS = 0.05;
 

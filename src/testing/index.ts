@@ -1,5 +1,5 @@
-// `holdfast/testing`: the conformance suite, for people who write a store, with the types of the contract and a clock that
-// tests move by hand.
+// `holdfast/testing`: locks for the tests of an application, and the conformance suite for people who write a
+// store, with the types of the contract and a clock that tests move by hand.
 
 export type {
   AttemptAnswer,
@@ -30,4 +30,5 @@ export {
   testStore,
   type TestStoreOptions,
 } from "./suite.ts";
+export { createTestLocks, type TestLocks } from "./test-locks.ts";
 export { VirtualSystem, type VirtualSystemOptions, type Warning } from "./virtual-system.ts";

@@ -34,8 +34,8 @@ export class VirtualSystem implements System {
   #bootMs: number;
   #wallMs: number;
   #state: number;
-  /** In the order in which they were set; of two that are due at once the older rings first. */
-  readonly #timers = new Set<Timer>();
+  /** By due time; of two that are due at once the older rings first. */
+  readonly #timers: Timer[] = [];
 
   constructor(options: VirtualSystemOptions = {}) {
     this.#monoMs = options.monoMs ?? 1_000_000;
@@ -63,10 +63,8 @@ export class VirtualSystem implements System {
   after(ms: number, fn: () => void, kind?: "background"): () => void {
     if (ms === Number.POSITIVE_INFINITY) return () => {};
     const timer: Timer = { dueMs: this.#monoMs + Math.max(0, ms), fn, background: kind === "background" };
-    this.#timers.add(timer);
-    return () => {
-      this.#timers.delete(timer);
-    };
+    this.#timers.splice(this.#firstDueAfter(timer.dueMs), 0, timer);
+    return () => this.#remove(timer);
   }
 
   beforeExit(listener: () => void): () => void {
@@ -103,15 +101,15 @@ export class VirtualSystem implements System {
 
   /** How many timers are set; background timers are counted only when asked for. */
   pendingTimers(options: { readonly background?: boolean } = {}): number {
-    return [...this.#timers].filter((timer) => options.background === true || !timer.background).length;
+    return this.#timers.filter((timer) => options.background === true || !timer.background).length;
   }
 
   /** All clocks move on by `ms`. Timers ring at their own time, in order, and promises settle after each. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#monoMs + ms;
     await this.settle();
-    for (let timer = this.#next(endMs); timer !== undefined; timer = this.#next(endMs)) {
-      this.#timers.delete(timer);
+    for (let timer = this.#timers[0]; timer !== undefined && timer.dueMs <= endMs; timer = this.#timers[0]) {
+      this.#remove(timer);
       this.stall(timer.dueMs - this.#monoMs);
       timer.fn();
       await this.settle();
@@ -145,11 +143,18 @@ export class VirtualSystem implements System {
     this.#wallMs += ms;
   }
 
-  #next(endMs: number): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (timer.dueMs <= endMs && (next === undefined || timer.dueMs < next.dueMs)) next = timer;
+  #firstDueAfter(dueMs: number): number {
+    let [low, high] = [0, this.#timers.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#timers[middle] as Timer).dueMs <= dueMs) low = middle + 1;
+      else high = middle;
     }
-    return next;
+    return low;
+  }
+
+  #remove(timer: Timer): void {
+    const at = this.#timers.indexOf(timer);
+    if (at !== -1) this.#timers.splice(at, 1);
   }
 }

@@ -127,7 +127,7 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
       freeAfterCrashMs: "lease",
       order: "fifo",
       wakes: "push",
-      pollMs: 500,
+      pollMs: 1_000,
       claimMs: 2_000,
       clock: "store",
       scope: "network",

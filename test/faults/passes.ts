@@ -10,7 +10,7 @@ const PASS = { fault: MIXED, seconds: 4, clients: 4, tasks: 4, cheats: [] } as c
 /** A quiet machine reaches 130 to 600; one with a load of 27 has had 14. */
 const LEAST_GRANTS = 5;
 
-const CLIENTS = ["kill", "pause"];
+const CLIENTS = ["kill", "pause", "shutdown"];
 const ALL = [...CLIENTS, "server-freeze", "swallowed-replies"];
 /**
  * Which faults must have struck. Servers of Sentinel and Cluster send their clients on to each other, so no

@@ -1,15 +1,17 @@
 // macOS and Windows as far as they can be faked: the name of the platform, and an uptime of whole seconds
-// as on macOS. The compiled package runs in a process of its own, with a real Redis.
+// as on macOS. The packed package runs in a process of its own, with a real Redis.
 
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { installPacked, type Project } from "../../scripts/packed.ts";
 import type { RunningServer } from "../../scripts/servers/process.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
+import { imported } from "../../scripts/sizes/measure.ts";
 import { builtDir } from "../support/built.ts";
 
 const run = promisify(execFile);
@@ -18,10 +20,14 @@ const PLATFORMS = ["darwin", "win32"];
 const ROUNDING_MS = 50;
 
 let dir: string;
+let project: Project;
 let redis: RunningServer;
 
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "holdfast-platforms-"));
+  project = installPacked(builtDir(), dir);
+  const client = join(import.meta.dirname, "..", "..", "node_modules", "redis");
+  symlinkSync(client, join(project.dir, "node_modules", "redis"));
   redis = await startRedis();
 });
 
@@ -46,9 +52,8 @@ function pretend(platform: string): string {
 }
 
 async function program(platform: string, text: string): Promise<string> {
-  const file = join(dir, `${platform}-program.mjs`);
-  const entry = pathToFileURL(join(builtDir(), "index.js")).href;
-  writeFileSync(file, `import { createLocks } from ${JSON.stringify(entry)};\n${text}`);
+  const file = join(project.dir, `${platform}-program.mjs`);
+  writeFileSync(file, `import { createLocks } from "holdfast";\n${text}`);
   return (await run(process.execPath, ["--import", pretend(platform), file])).stdout;
 }
 
@@ -59,7 +64,7 @@ interface Ended {
 }
 
 async function command(platform: string, ...args: string[]): Promise<Ended> {
-  const main = join(builtDir(), "cli", "main.js");
+  const main = join(project.installed, "dist", "cli", "main.js");
   const ran = run(process.execPath, ["--import", pretend(platform), main, ...args, "--store", redis.url]);
   return await ran.then(
     (ended) => ({ code: 0, ...ended }),
@@ -68,6 +73,20 @@ async function command(platform: string, ...args: string[]): Promise<Ended> {
 }
 
 describe.each(PLATFORMS)("on a faked %s", (platform) => {
+  it("every subpath is imported, and a key of memory: and of redis has one holder (P1)", async () => {
+    const said = await program(
+      platform,
+      `for (const name of ${JSON.stringify(imported)}) await import(name);
+       for (const url of ["memory:", ${JSON.stringify(redis.url)}]) {
+         const locks = createLocks(url);
+         const lease = await locks.acquire("k");
+         console.log(process.platform, lease.held, await locks.tryAcquire("k"), await lease.release());
+         await locks.close();
+       }\n`,
+    );
+    expect(said).toBe(`${platform} true null true\n`.repeat(2));
+  });
+
   it("leases of memory: and redis run down no faster than time does (P2)", async () => {
     const said = await program(
       platform,

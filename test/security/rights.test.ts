@@ -109,18 +109,18 @@ describe("ZooKeeper", () => {
     "a chroot that belongs to the user of the locks is enough, and others cannot see into it",
     () =>
       on(startZooKeeper({ own: true }), async ({ url }) => {
-        const { link, close } = await bareSession(url);
+        const { connection, close } = await bareSession(url);
         const [verb, path = "", data, rights = ""] = commands(recipe("zkcli"))[0] ?? [];
         const [scheme = "", name = "", digest = "", perms] = rights.split(":");
         expect([verb, data, perms]).toEqual(["create", '""', "cdrwa"]);
         const acl = [{ perms: 31, scheme, id: `${name}:${digest}` }];
-        await link.send(create({ path, data: Buffer.alloc(0), acl, flags: Flags.persistent }));
+        await connection.send(create({ path, data: Buffer.alloc(0), acl, flags: Flags.persistent }));
         const user = `${url.replace("://", "://locker:secret@")}${path}`;
         const { failed, findings } = await exercise(user);
         expect(failed).toEqual([]);
         expect(findings).not.toContain("open-acl");
-        await expect(link.send(getChildren(path))).rejects.toThrow(/NoAuth/);
-        await expect(link.send(remove(path))).rejects.toThrow(/NotEmpty|NoAuth/);
+        await expect(connection.send(getChildren(path))).rejects.toThrow(/NoAuth/);
+        await expect(connection.send(remove(path))).rejects.toThrow(/NotEmpty|NoAuth/);
         const stranger = createLocks(`${url.replace("://", "://locker:other@")}${path}`);
         await expect(stranger.acquire("k", { wait: "1m" })).rejects.toMatchObject({
           code: "ERR_STORE_UNAVAILABLE",

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { fromBytes, replyOf, toBytes } from "../../sim/servers/bytes.ts";
 import { RedisServer } from "../../sim/servers/redis.ts";
-import type { RedisPort } from "../../src/stores/redis/port.ts";
+import type { RedisPort } from "../../src/stores/redis/client/port.ts";
 import { RedisOpenStore } from "../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 import { RedisPair, type RedisSide } from "../stores/redis/pair.ts";

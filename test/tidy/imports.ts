@@ -102,6 +102,11 @@ const TABLE: readonly Row[] = [
       "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
   },
   {
+    of: /^testing\/test-(locks|store)\.ts$/,
+    may: [/^core\//, /^stores\/memory\//, /^testing\/(test-store|virtual-system)\.ts$/],
+    remedy: "locks for the tests of an application join core, the memory store and the virtual clock",
+  },
+  {
     of: /^testing\//,
     may: [...PUBLIC, /^testing\//, /^system\/node\.ts$/, NODE, OUTSIDE],
     mayTypes: [CONTRACT],
@@ -185,7 +190,7 @@ function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolea
   if (own !== undefined && to.startsWith(own)) return true;
   // Redlock talks to many Redis nodes: it shares the client adapters, the key names and the server facts of
   // redis.
-  const oneNode = /^stores\/redis\/(port|clients|names|facts)\.ts$/;
+  const oneNode = /^stores\/redis\/(client\/(port|connect)|commands\/keys|topology\/server-info)\.ts$/;
   if (from.startsWith("stores/redlock/") && oneNode.test(to)) return true;
   return (
     row.may.some((path) => path.test(to)) || (typesOnly && (row.mayTypes ?? []).some((path) => path.test(to)))

@@ -60,7 +60,7 @@ describe("the table of imports", () => {
     ["stores/local/store.ts", 'import native from "fs-native-extensions";'],
     ["stores/local/store.ts", 'import { Ledger } from "../shared/ledger.ts";'],
     ["stores/redis/store.ts", 'import { connect } from "./adapters/ioredis.ts";'],
-    ["stores/redlock/quorum-call.ts", 'import type { RedisPort } from "../redis/port.ts";'],
+    ["stores/redlock/quorum-call.ts", 'import type { RedisPort } from "../redis/client/port.ts";'],
     ["cli/run.ts", 'import { createLocks } from "../index.ts";'],
     ["cli/run.ts", 'import { local } from "../stores/local/index.ts";'],
     ["testing/io.ts", 'import { nodeSystem } from "../system/node.ts";'],

@@ -20,6 +20,7 @@ import {
   type MultiLease,
   type OnceResult,
   type Store,
+  type TransactionHandle,
   type TransactionLease,
   type TransactionLocks,
 } from "holdfast";
@@ -28,6 +29,7 @@ import { expectTypeOf } from "vitest";
 declare const locks: Locks;
 declare const store: Store;
 declare const lease: Lease;
+declare const tx: TransactionHandle;
 
 export function durations(): void {
   expectTypeOf<250>().toExtend<Duration>();
@@ -161,8 +163,8 @@ export async function operate(): Promise<void> {
 }
 
 export async function transactions(): Promise<void> {
-  expectTypeOf(locks.inTransaction({})).toEqualTypeOf<TransactionLocks>();
-  const inside = await locks.inTransaction({}).acquire("a");
+  expectTypeOf(locks.inTransaction(tx)).toEqualTypeOf<TransactionLocks>();
+  const inside = await locks.inTransaction(tx).acquire("a");
   expectTypeOf(inside).toEqualTypeOf<TransactionLease>();
   expectTypeOf(inside.fence).toEqualTypeOf<bigint>();
   // @ts-expect-error: the end of the transaction releases the lock

@@ -1,7 +1,15 @@
 // The types of the store factories and of the guards. Compiled, never run.
 
-import type { Lease, Store } from "holdfast";
+import type { Lease, Locks, Store } from "holdfast";
 import { FenceGate, fenceHeader, guardKey, guardRow, requireFence } from "holdfast/fence";
+import { Cluster, Redis } from "ioredis";
+import { Cluster as Cluster6, Redis as Redis6 } from "ioredis-6";
+import type { Connection, Pool as MysqlPool, PoolConnection } from "mysql2";
+import type { Connection as PromiseConnection, Pool as PromisePool } from "mysql2/promise";
+import type { Client, Pool, PoolClient } from "pg";
+import { createClient, createCluster, createSentinel } from "redis";
+import { createClient as createClient4, createCluster as createCluster4 } from "redis-4";
+import { createClient as createClient6, createCluster as createCluster6 } from "redis-6";
 import { expectTypeOf } from "vitest";
 import { etcd } from "../../src/stores/etcd/index.ts";
 import { local, type LocalStore } from "../../src/stores/local/index.ts";
@@ -13,18 +21,66 @@ import { redlock } from "../../src/stores/redlock/index.ts";
 import { zookeeper } from "../../src/stores/zookeeper/index.ts";
 
 declare const lease: Lease;
+declare const locks: Locks;
 declare const client: object;
+declare const pool: Pool;
 
 export function factories(): void {
   expectTypeOf(memory()).toEqualTypeOf<Store>();
   expectTypeOf(local({ dir: "/srv/locks" })).toEqualTypeOf<LocalStore>();
   expectTypeOf<LocalStore>().toExtend<Store>();
-  expectTypeOf(redis({ client, replicas: 1, scripts: false })).toEqualTypeOf<Store>();
-  expectTypeOf(redlock({ nodes: [client, "redis://h1"], maxTtl: "60s" })).toEqualTypeOf<Store>();
-  expectTypeOf(postgres({ pool: client, mode: "advisory" })).toEqualTypeOf<Store>();
+  expectTypeOf(redis({ client: createClient(), replicas: 1, scripts: false })).toEqualTypeOf<Store>();
+  expectTypeOf(redlock({ nodes: [new Redis(), "redis://h1"], maxTtl: "60s" })).toEqualTypeOf<Store>();
+  expectTypeOf(postgres({ pool, mode: "advisory" })).toEqualTypeOf<Store>();
   expectTypeOf(mysql({ url: "mysql://h/db", mode: "row" })).toEqualTypeOf<Store>();
   expectTypeOf(etcd({ endpoints: ["h1:2379"], order: "exclusive", tls: true })).toEqualTypeOf<Store>();
   expectTypeOf(zookeeper({ servers: ["h1"], sessionTimeout: "6s" })).toEqualTypeOf<Store>();
+}
+
+export function clients(): void {
+  redis({ client: createClient4() });
+  redis({ client: createClient6() });
+  redis({ client: createCluster({ rootNodes: [] }) });
+  redis({ client: createCluster4({ rootNodes: [] }) });
+  redis({ client: createCluster6({ rootNodes: [] }) });
+  redis({ client: createSentinel({ name: "main", sentinelRootNodes: [] }) });
+  redis({ client: new Redis() });
+  redis({ client: new Redis6() });
+  redis({ client: new Cluster([]) });
+  redis({ client: new Cluster6([]) });
+  redlock({ nodes: [createClient(), createClient4(), createClient6(), new Redis6()] });
+  // @ts-expect-error: any object
+  redis({ client });
+  // @ts-expect-error: a pool of another database
+  redis({ client: pool });
+  // @ts-expect-error: any object
+  redlock({ nodes: [client] });
+  // @ts-expect-error: a node is one server
+  redlock({ nodes: [createCluster({ rootNodes: [] })] });
+  // @ts-expect-error: any object
+  postgres({ pool: client });
+}
+
+export function transactions(
+  pg: { readonly client: Client; readonly pooled: PoolClient },
+  mysql2: { readonly connection: Connection; readonly pooled: PoolConnection; readonly pool: MysqlPool },
+  promised: { readonly connection: PromiseConnection; readonly pool: PromisePool },
+): void {
+  locks.inTransaction(pg.client);
+  locks.inTransaction(pg.pooled);
+  locks.inTransaction(mysql2.connection);
+  locks.inTransaction(mysql2.pooled);
+  locks.inTransaction(promised.connection);
+  // @ts-expect-error: a single client
+  postgres({ pool: pg.client });
+  // @ts-expect-error: any object
+  locks.inTransaction(client);
+  // @ts-expect-error: a pool
+  locks.inTransaction(pool);
+  // @ts-expect-error: a pool
+  locks.inTransaction(mysql2.pool);
+  // @ts-expect-error: a pool
+  locks.inTransaction(promised.pool);
 }
 
 export function wrongOptions(): void {
@@ -47,7 +103,7 @@ export function wrongOptions(): void {
   // @ts-expect-error: a pool is an object
   postgres({ pool: "postgres://h1/db" });
   // @ts-expect-error: unknown mode
-  postgres({ pool: client, mode: "row" });
+  postgres({ pool, mode: "row" });
   // @ts-expect-error: a URL is required
   mysql({ mode: "row" });
   // @ts-expect-error: unknown mode

@@ -118,13 +118,13 @@ describe("knots", () => {
         for (const knot of graphOf(holders).knots()) {
           for (const record of knot.records) {
             const cycle = knot.cycle(record);
-            expect(cycle[0]).toBe(record);
-            expect(cycle.length).toBeGreaterThan(1);
-            expect(new Set(cycle).size).toBe(cycle.length);
-            cycle.forEach((one, i) => {
+            const waitsForNext = cycle.map(({ waits }, i) => {
               const target = cycle[(i + 1) % cycle.length] as GraphRecord;
-              expect(one.waits.flatMap(({ on }) => on)).toContain(target.key);
+              return waits.some(({ on }) => on.includes(target.key));
             });
+            // One expectation, because each costs more than the cycle.
+            const found = [cycle[0], cycle.length > 1, new Set(cycle).size, waitsForNext.every(Boolean)];
+            expect(found).toEqual([record, true, cycle.length, true]);
           }
         }
       }),

@@ -40,7 +40,8 @@ export function onAbort(signal: AbortSignal, tell: () => void): () => void {
 
 function soon(tell: () => void): () => void {
   let wanted = true;
-  queueMicrotask(() => {
+  // Not queueMicrotask, which Jest's fake timers hold back.
+  void Promise.resolve().then(() => {
     if (wanted) tell();
   });
   return () => {

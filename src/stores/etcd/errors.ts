@@ -1,5 +1,5 @@
-// How etcd and its client fail, told to people: what happened and what to do (P17). Never decides anything but whether a
-// call can have been carried out; the cause is kept.
+// Errors of etcd and its client as errors of holdfast: what happened and what to do (P17), with the original
+// as the cause. Also says whether a failed call can have been carried out.
 
 import { LockError, StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
@@ -14,7 +14,9 @@ interface Known {
 const KNOWN: readonly Known[] = [
   {
     pattern: /database space exceeded/,
-    say: "its database is full (NOSPACE): compact and defragment it, then disarm the alarm. What is held can still be renewed and released",
+    say:
+      "its database is full (NOSPACE): compact and defragment it, then disarm the alarm. " +
+      "What is held can still be renewed and released",
   },
   { pattern: /no leader|leader changed|not leader/i, say: "the cluster has no leader at the moment" },
   {
@@ -51,21 +53,24 @@ const KNOWN: readonly Known[] = [
 ];
 
 const NOT_FOUND = 5;
-/** Without words of etcd's own, gRPC says that the connection was dropped or did not come about. */
+/** Without a message of etcd, gRPC means that the connection was dropped or could not be opened. */
 const UNAVAILABLE = 14;
-/** The server has looked at the call and refused it: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE, UNAUTHENTICATED. */
-const REFUSED: ReadonlySet<number> = new Set([3, NOT_FOUND, 7, 8, 9, 11, 16]);
+/**
+ * The server read the call and rejected it: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED,
+ * RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE, UNAUTHENTICATED.
+ */
+const REJECTED: ReadonlySet<unknown> = new Set([3, NOT_FOUND, 7, 8, 9, 11, 16]);
 
 /** Whether the call has certainly changed nothing. */
-export function wasRefused(error: unknown): boolean {
-  return REFUSED.has((error as { code?: number } | null)?.code ?? -1);
+export function wasRejected(error: unknown): boolean {
+  return REJECTED.has(codeOf(error));
 }
 
-export function leaseIsGone(error: unknown): boolean {
-  return (error as { code?: number } | null)?.code === NOT_FOUND && /lease not found/.test(detailOf(error));
+export function isLeaseGone(error: unknown): boolean {
+  return codeOf(error) === NOT_FOUND && /lease not found/.test(detailOf(error));
 }
 
-/** The member answers, and knows no leader of its cluster. */
+/** The member answers and knows no leader of its cluster. */
 export function isLeaderless(error: unknown): boolean {
   return detailOf(error).startsWith("etcdserver: no leader");
 }
@@ -74,9 +79,9 @@ export function isFull(error: unknown): boolean {
   return /database space exceeded/.test(detailOf(error));
 }
 
-/** Whether the connection ended before the reply, or did not come about. */
-export function isDropped(error: unknown): boolean {
-  if ((error as { code?: unknown } | null)?.code !== UNAVAILABLE) return false;
+/** Whether the connection ended before the reply, or could not be opened. */
+export function isDisconnected(error: unknown): boolean {
+  if (codeOf(error) !== UNAVAILABLE) return false;
   return !KNOWN.some(({ pattern }) => pattern.test(detailOf(error)));
 }
 
@@ -92,11 +97,11 @@ export function etcdError(error: unknown, doing: string, key?: string): LockErro
     key,
     cause: error,
     retryable: known?.retryable ?? true,
-    disconnected: isDropped(error),
+    disconnected: isDisconnected(error),
   });
 }
 
-/** Errors of calls for which no member was found: they were not sent. */
+/** Errors of calls that were not sent, because no member was found. */
 const noMember = new WeakSet<object>();
 
 export function isNoMember(error: unknown): boolean {
@@ -107,21 +112,21 @@ export function noMemberError(
   endpoints: readonly string[],
   failures: readonly unknown[],
 ): StoreUnavailableError {
-  const words = failures.map((failure) => {
+  const details = failures.map((failure) => {
     const tls = tlsFailure(failure);
     return tls === null ? detailOf(failure) : `${tls} (${detailOf(failure)})`;
   });
-  const reasons = [...new Set(words)].join("; ") || "they did not answer in time";
+  const reasons = [...new Set(details)].join("; ") || "they did not answer in time";
   const error = new StoreUnavailableError(
     `no member of etcd at ${endpoints.join(", ")} answers and knows a leader: ${reasons}`,
-    { cause: failures[0], retryable: !neverTrusted(failures) },
+    { cause: failures[0], retryable: !isNeverTrusted(failures) },
   );
   noMember.add(error);
   return error;
 }
 
-/** Where no certificate is right, asking again does not help. Members that did not answer say nothing. */
-function neverTrusted(failures: readonly unknown[]): boolean {
+/** If no certificate is trusted, a retry does not help. Members that did not answer prove nothing. */
+function isNeverTrusted(failures: readonly unknown[]): boolean {
   return failures.length > 0 && failures.every((failure) => tlsFailure(failure) !== null);
 }
 
@@ -131,6 +136,10 @@ export function closedError(key?: string): StoreUnavailableError {
 
 export function noClientError(): UnsupportedError {
   return new UnsupportedError("the etcd store needs a client: npm i @grpc/grpc-js");
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | null)?.code;
 }
 
 function detailOf(error: unknown): string {

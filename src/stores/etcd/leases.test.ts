@@ -3,14 +3,14 @@
 import { describe, expect, it } from "vitest";
 import { VirtualSystem } from "../../testing/virtual-system.ts";
 import { Leases } from "./leases.ts";
-import type { EtcdPort } from "./port.ts";
+import type { EtcdClient } from "./cluster/cluster.ts";
 
 const io = { signal: new AbortController().signal };
 
 function opened(): { leases: Leases; system: VirtualSystem; revoked: number[] } {
   const system = new VirtualSystem();
   const revoked: number[] = [];
-  const port: Pick<EtcdPort, "grantLease" | "keepAlive" | "revokeLease"> = {
+  const client: Pick<EtcdClient, "grantLease" | "keepAlive" | "revokeLease"> = {
     grantLease: (_id, seconds) => Promise.resolve(seconds),
     keepAlive: () => Promise.resolve(10),
     revokeLease: (id) => {
@@ -18,7 +18,7 @@ function opened(): { leases: Leases; system: VirtualSystem; revoked: number[] } 
       return Promise.resolve();
     },
   };
-  return { leases: new Leases(port as EtcdPort, system), system, revoked };
+  return { leases: new Leases(client as EtcdClient, system), system, revoked };
 }
 
 describe("the leases of a store", () => {
@@ -40,7 +40,7 @@ describe("the leases of a store", () => {
     await system.advance(6_000);
     const other = await leases.get(7, io);
     expect(leases.byId(late.id)).toBeNull();
-    await leases.beat(late, system.now(), io);
+    await leases.keepAlive(late, system.now(), io);
     expect(leases.byId(late.id)).toBe(late);
     await leases.revokeAll(io);
     expect(new Set(revoked)).toEqual(new Set([late.id, other.id]));
@@ -60,7 +60,7 @@ describe("the leases of a store", () => {
   it("that nobody shares are not taken for shared ones when they are renewed", async () => {
     const { leases, system, revoked } = opened();
     const alone = await leases.grant(5, io);
-    await leases.beat(alone, system.now(), io);
+    await leases.keepAlive(alone, system.now(), io);
     await leases.revokeAll(io);
     expect(leases.byId(alone.id)).toBeNull();
     expect(revoked).toEqual([]);

@@ -1,11 +1,12 @@
-// What `etcd()` takes, how its failures are named, and which servers are found to be old, before any server is asked.
+// What `etcd()` takes, how its failures are named, and which servers are found to be old, before any server
+// is asked.
 
 import { describe, expect, it } from "vitest";
-import { findings, hasLeaseBugs, refuseOld } from "./check.ts";
-import { etcdError, isFull, leaseIsGone, wasRefused } from "./errors.ts";
+import { findings, hasLeaseBugs, rejectOldVersion } from "./health.ts";
+import { etcdError, isFull, isLeaseGone, wasRejected } from "./errors.ts";
 import { etcd, etcdByUrl } from "./index.ts";
 import { secondsFor } from "./leases.ts";
-import { CORRUPT, NOSPACE } from "./messages.ts";
+import { CORRUPT, NOSPACE } from "./protocol/messages.ts";
 import { FENCE_ROOM, fenceOf } from "./record.ts";
 
 describe("etcd()", () => {
@@ -69,26 +70,26 @@ describe("errors of etcd", () => {
   });
 
   it("tell what was certainly not carried out from what may have been", () => {
-    expect(wasRefused(error(5, "etcdserver: requested lease not found"))).toBe(true);
-    expect(wasRefused(error(8, "etcdserver: mvcc: database space exceeded"))).toBe(true);
-    for (const code of [1, 2, 4, 13, 14]) expect(wasRefused(error(code, "x")), String(code)).toBe(false);
-    expect(wasRefused(new Error("x"))).toBe(false);
-    expect(leaseIsGone(error(5, "etcdserver: requested lease not found"))).toBe(true);
-    expect(leaseIsGone(error(5, "etcdserver: member not found"))).toBe(false);
+    expect(wasRejected(error(5, "etcdserver: requested lease not found"))).toBe(true);
+    expect(wasRejected(error(8, "etcdserver: mvcc: database space exceeded"))).toBe(true);
+    for (const code of [1, 2, 4, 13, 14]) expect(wasRejected(error(code, "x")), String(code)).toBe(false);
+    expect(wasRejected(new Error("x"))).toBe(false);
+    expect(isLeaseGone(error(5, "etcdserver: requested lease not found"))).toBe(true);
+    expect(isLeaseGone(error(5, "etcdserver: member not found"))).toBe(false);
     expect(isFull(error(8, "etcdserver: mvcc: database space exceeded"))).toBe(true);
   });
 });
 
 describe("findings", () => {
-  const facts = { version: "3.5.13", dbSize: 1, quota: 0, alarms: [], members: 3, silent: [] };
+  const facts = { version: "3.5.13", dbSize: 1, quota: 0, alarms: [], members: 3, unreachable: [] };
 
   it("name the versions whose leaders may end leases of their successors", () => {
     for (const version of ["3.4.0", "3.4.23", "3.4.30", "3.5.0", "3.5.12"])
       expect(hasLeaseBugs(version), version).toBe(true);
     for (const version of ["3.4.31", "3.5.13", "3.5.21", "3.6.0", "3.6.0-rc.1", "4.0.0"])
       expect(hasLeaseBugs(version), version).toBe(false);
-    expect(() => refuseOld("3.3.27")).toThrow(/3\.4 or later/);
-    refuseOld("3.4.0");
+    expect(() => rejectOldVersion("3.3.27")).toThrow(/3\.4 or later/);
+    rejectOldVersion("3.4.0");
   });
 
   it("are warnings unless they are accepted by name", () => {

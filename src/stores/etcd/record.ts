@@ -1,100 +1,95 @@
-// What stands in etcd under the name of one who wants, holds or has kept a lock: words for people and for operators. Nothing
-// of it decides who holds; that is decided by names and revisions alone.
+// The value of a queue key: details for people and operators. Nothing in it decides who holds; key names and
+// revisions alone do.
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Mode, Request } from "../../core/store.ts";
-import type { KeyValue } from "./messages.ts";
-import type { Names } from "./names.ts";
+import type { Keys } from "./keys.ts";
+import type { KeyValue } from "./protocol/messages.ts";
 
-export interface Words {
+export interface Details {
   readonly label: string;
   readonly actor: string;
   readonly permits: number;
   readonly ttlMs: number;
   readonly graceMs: number;
-  /** Which opened store it belongs to. */
+  /** The open store that it belongs to. The short names of these fields are the record format. */
   readonly proc: string;
-  /** Calendar ms of its process: for people only. */
+  /** Wall clock of its process, for people only. */
   readonly sinceMs: number;
-  /** The fence in use, once the lease was handed on. */
+  /** The fence in use, once the lease was handed off. */
   readonly used?: string;
   readonly waitingFor?: string;
   readonly revoked?: string;
-  /** Set when it wants several keys at once. */
+  /** Set if the request is for several keys. */
   readonly keys?: readonly string[];
-  /** Of a kept record: the fence that its holder had. */
+  /** Of a record that outlives its holder: the fence of that holder. */
   readonly fence?: string;
 }
 
-/** One name under a lock, with what the server says of it. */
+/** One queue key of a lock, parsed. */
 export interface Row {
   readonly name: string;
   readonly id: string;
   readonly limit: number;
   readonly mode: Mode;
-  readonly kept: boolean;
-  /** Its place in line. */
+  /** It outlives its holder (`keepMs`). */
+  readonly isKept: boolean;
+  /** Creation revision: its position in the queue. */
   readonly revision: number;
   readonly modRevision: number;
   readonly lease: number;
-  readonly words: Words;
+  readonly details: Details;
 }
 
-/** A lone holder may use so many numbers above its fence. */
+/** An exclusive holder may use this many fences above its own. */
 const FENCE_BITS = 13;
 export const FENCE_ROOM: number = 2 ** FENCE_BITS - 1;
 /** Fences must fit a signed column of 64 bits. */
 const LAST_REVISION = 2 ** (63 - FENCE_BITS);
 
 export function fenceOf(revision: number): bigint {
-  if (revision >= LAST_REVISION) {
-    throw new UnsafeStoreError(
-      `etcd's revision ${revision} is too large to make a fence of 64 bits from it`,
-      {
-        setting: "revision",
-        fix: "use an etcd of its own for locks: its revisions start at 1",
-      },
-    );
-  }
-  return BigInt(revision) << BigInt(FENCE_BITS);
+  if (revision < LAST_REVISION) return BigInt(revision) << BigInt(FENCE_BITS);
+  throw new UnsafeStoreError(`etcd's revision ${revision} is too large to make a fence of 64 bits from it`, {
+    setting: "revision",
+    fix: "use an etcd of its own for locks: its revisions start at 1",
+  });
 }
 
-export function newWords(request: Request, proc: string, sinceMs: number): Words {
+export function newDetails(request: Request, storeId: string, sinceMs: number): Details {
   const { label, actor, permits, ttlMs, graceMs, keys } = request;
-  const words = { label, actor, permits, ttlMs, graceMs, proc, sinceMs };
-  return keys.length > 1 ? { ...words, keys } : words;
+  const details = { label, actor, permits, ttlMs, graceMs, proc: storeId, sinceMs };
+  return keys.length > 1 ? { ...details, keys } : details;
 }
 
-/** Throws when holdfast did not write it. */
-export function readRow(kv: KeyValue, names: Names): Row {
-  const place = names.place(kv.key);
-  const words = parse(kv.value);
-  if (place === null || words === null) {
-    throw new UnsafeStoreError(
-      `etcd holds something under the name of a lock that holdfast did not write: ${JSON.stringify(kv.key.slice(0, 200))}`,
-      {
-        setting: "namespace",
-        fix: "give holdfast a namespace of its own, or use one version of it for all processes; what is left over may be deleted",
-        key: names.keyOf(kv.key),
-      },
-    );
+/** @throws UnsafeStoreError if holdfast did not write it. */
+export function readRow(kv: KeyValue, keys: Keys): Row {
+  const parsed = keys.parse(kv.key);
+  const details = parseDetails(kv.value);
+  if (parsed === null || details === null) {
+    const name = JSON.stringify(kv.key.slice(0, 200));
+    throw new UnsafeStoreError(`etcd has a key among those of a lock that holdfast did not write: ${name}`, {
+      setting: "namespace",
+      fix:
+        "give holdfast a namespace of its own, or use one version of it for all processes; " +
+        "you may delete a key that is left over",
+      key: keys.lockOf(kv.key),
+    });
   }
   const { createRevision: revision, modRevision, lease, key: name } = kv;
-  const { id, limit, mode, kept } = place;
-  return { name, id, limit, mode, kept, revision, modRevision, lease, words };
+  const { id, limit, mode, isKept } = parsed;
+  return { name, id, limit, mode, isKept, revision, modRevision, lease, details };
 }
 
-function parse(text: string): Words | null {
+function parseDetails(text: string): Details | null {
   try {
-    const words = JSON.parse(text) as Words | null;
-    return typeof words === "object" && words !== null && isWhole(words) ? words : null;
+    const details = JSON.parse(text) as Details | null;
+    return typeof details === "object" && details !== null && isValid(details) ? details : null;
   } catch {
     return null;
   }
 }
 
-/** What people read may be anything that can be shown; what is reckoned with must be right. */
-function isWhole({ label, actor, permits, ttlMs, graceMs, sinceMs, ...rest }: Words): boolean {
+function isValid({ label, actor, permits, ttlMs, graceMs, sinceMs, ...rest }: Details): boolean {
   const texts = [label, actor, rest.proc].every((one) => typeof one === "string");
   const times = [ttlMs, graceMs, sinceMs].every((one) => Number.isFinite(one));
   const fences = [rest.used, rest.fence].every((one) => one === undefined || /^\d{1,19}$/.test(String(one)));

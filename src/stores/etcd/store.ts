@@ -1,5 +1,5 @@
-// The contract on etcd: which part does what, and how their failures are told. A store never waits and never tries again on its
-// own account: what it does not know it throws.
+// The store contract on etcd. Each method hands over to one part and translates its errors. A store never
+// waits and never retries on its own: if it does not know an outcome, it throws.
 
 import type {
   AttemptAnswer,
@@ -19,95 +19,92 @@ import type {
   StoreEnv,
 } from "../../core/store.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { Attempts } from "./attempts.ts";
-import { findings, refuseOld } from "./check.ts";
-import { Claims, type Held } from "./claims.ts";
-import type { Deps, Order } from "./deps.ts";
+import { NEVER_ABORTED } from "../shared/never-aborted.ts";
+import { Acquire } from "./acquire.ts";
+import type { EtcdClient } from "./cluster/cluster.ts";
 import { closedError, etcdError } from "./errors.ts";
 import { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
-import { Holding } from "./holding.ts";
+import { findings, rejectOldVersion } from "./health.ts";
+import { HeldKeys } from "./held-keys.ts";
+import { Inspector } from "./inspect.ts";
+import { Keys } from "./keys.ts";
 import { Leases } from "./leases.ts";
-import { Names } from "./names.ts";
-import type { EtcdPort } from "./port.ts";
-import { revoke } from "./revoke.ts";
-import { Sight } from "./sight.ts";
-import { Waiting } from "./waiting.ts";
-import { Watches } from "./watches.ts";
+import { Notifications, Watches } from "./notifications.ts";
+import type { Order } from "./options.ts";
+import { type Held, OpenRequests, type StoreContext } from "./requests.ts";
 
-/** Enough to tell a handful of processes from each other. */
-const PROC_LENGTH = 16;
-/** After so long without a claim the streams end, so that a program which only locks can end without closing. */
-const REST_MS = 500;
+const STORE_ID_DIGITS = 16;
+/** Streams end after so long without a request, so that a process can exit without closing the store. */
+const IDLE_MS = 500;
 /** How long `close` waits for a cluster that does not answer. */
 const CLOSE_MS = 1_000;
 
 export class EtcdOpenStore implements OpenStore<Held> {
   readonly guarantees: Guarantees;
-  readonly #deps: Deps;
+  readonly #context: StoreContext;
   readonly #allow: readonly string[];
-  readonly #attempts: Attempts;
-  readonly #holding: Holding;
-  readonly #waiting: Waiting;
-  readonly #sight: Sight;
-  #resting: (() => void) | null = null;
-  #closed = false;
+  readonly #acquire: Acquire;
+  readonly #heldKeys: HeldKeys;
+  readonly #notifications: Notifications;
+  readonly #inspector: Inspector;
+  #cancelIdle: (() => void) | null = null;
+  #isClosed = false;
 
-  private constructor(port: EtcdPort, order: Order, { system, namespace, allow }: StoreEnv) {
+  private constructor(client: EtcdClient, order: Order, { system, namespace, allow }: StoreEnv) {
     this.guarantees = order === "fifo" ? etcdGuarantees : etcdExclusiveGuarantees;
     this.#allow = allow;
-    const names = new Names(namespace);
-    this.#deps = {
-      port,
+    this.#context = {
+      client,
       system,
-      names,
-      leases: new Leases(port, system),
-      claims: new Claims(system),
-      watches: new Watches(port),
+      keys: new Keys(namespace),
+      leases: new Leases(client, system),
+      requests: new OpenRequests(system),
+      watches: new Watches(client),
       order,
-      proc: system.randomId().slice(0, PROC_LENGTH),
+      storeId: system.randomId().slice(0, STORE_ID_DIGITS),
     };
-    this.#holding = new Holding(this.#deps);
-    this.#waiting = new Waiting(this.#deps);
-    this.#attempts = new Attempts(this.#deps, this.#holding, this.#waiting);
-    this.#sight = new Sight(this.#deps);
+    this.#heldKeys = new HeldKeys(this.#context);
+    this.#notifications = new Notifications(this.#context);
+    this.#acquire = new Acquire(this.#context, this.#heldKeys, this.#notifications);
+    this.#inspector = new Inspector(this.#context);
   }
 
-  static async open(port: EtcdPort, order: Order, env: StoreEnv): Promise<EtcdOpenStore> {
+  static async open(client: EtcdClient, order: Order, env: StoreEnv): Promise<EtcdOpenStore> {
     try {
-      const version = await port.version({ signal: new AbortController().signal });
-      // Servers that keep it from users are younger than any that is too old.
-      if (version !== null) refuseOld(version);
-      return new EtcdOpenStore(port, order, env);
+      const version = await client.version({ signal: NEVER_ABORTED });
+      // Servers that hide it from users are newer than all that are too old.
+      if (version !== null) rejectOldVersion(version);
+      return new EtcdOpenStore(client, order, env);
     } catch (error) {
-      port.close();
+      client.close();
       throw etcdError(error, "be opened");
     }
   }
 
   attempt(request: Request, io: Io): Promise<AttemptAnswer<Held>> {
-    return this.#do("try for the lock", request.keys[0], async () => {
-      const claim = this.#deps.claims.open(request);
-      if (claim === null) return this.#undoEnded(request, io);
-      claim.seenMs = this.#deps.system.monoMs();
-      this.#waiting.listen();
-      return this.#attempts.run(claim, io);
+    return this.#call("try for the lock", request.keys[0], () => {
+      const open = this.#context.requests.open(request);
+      if (open === null) return this.#removeEnded(request, io);
+      open.attemptedAtMs = this.#context.system.monoMs();
+      this.#notifications.listen();
+      return this.#acquire.attempt(open, io);
     });
   }
 
   /**
-   * The id has ended. Where the cluster has not acknowledged that, its names may be there and hang on a lease
-   * that others of this process renew: they would block the key for as long as those live (P11).
+   * The id has ended. If the cluster has not acknowledged that, its queue keys may exist, on a lease that
+   * other requests of this process renew. They would block the key for as long as those live (P11).
    */
-  async #undoEnded(request: Request, io: Io): Promise<AttemptAnswer<Held>> {
-    const claim = this.#deps.claims.get(request.id);
-    if (claim !== undefined) await this.#holding.end(claim, null, io);
+  async #removeEnded(request: Request, io: Io): Promise<AttemptAnswer<Held>> {
+    const open = this.#context.requests.get(request.id);
+    if (open !== undefined) await this.#heldKeys.remove(open, null, io);
     return { ended: true };
   }
 
   renew(items: readonly RenewItem<Held>[], io: Io): Promise<readonly RenewAnswer[]> {
-    return this.#do("renew the lease", items[0]?.request.keys[0], () => {
-      this.#waiting.listen();
-      return this.#holding.renew(items, io);
+    return this.#call("renew the lease", items[0]?.request.keys[0], () => {
+      this.#notifications.listen();
+      return this.#heldKeys.renew(items, io);
     });
   }
 
@@ -117,118 +114,117 @@ export class EtcdOpenStore implements OpenStore<Held> {
     _options: ReleaseOptions,
     io: Io,
   ): Promise<"released" | "not-held"> {
-    return this.#do("be told of the release", request.keys[0], async () => {
-      const held = this.#deps.claims.get(request.id)?.held ?? null;
+    return this.#call("release the lock", request.keys[0], async () => {
+      const { requests } = this.#context;
+      const held = requests.get(request.id)?.held ?? null;
       const own = cookie?.id === request.id ? held : null;
-      const claim = this.#deps.claims.end(request);
-      return (await this.#holding.end(claim, own, io)) ? "released" : "not-held";
+      return (await this.#heldKeys.remove(requests.end(request), own, io)) ? "released" : "not-held";
     });
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     return abandonEach(requests, io, (request) =>
-      this.#do("be told of the end of a request", request.keys[0], async () => {
-        const claim = this.#deps.claims.end(request);
-        if (claim.isUntouched) this.#deps.claims.forget(claim);
-        else await this.#holding.end(claim, null, io);
+      this.#call("end a request", request.keys[0], async () => {
+        const open = this.#context.requests.end(request);
+        if (open.isUntouched) this.#context.requests.forget(open);
+        else await this.#heldKeys.remove(open, null, io);
       }),
     );
   }
 
   forgetUnsent(request: Request): boolean {
-    const claim = this.#deps.claims.get(request.id);
-    if (claim === undefined || !claim.isUntouched) return false;
-    this.#deps.claims.forget(this.#deps.claims.end(request));
+    if (this.#context.requests.get(request.id)?.isUntouched !== true) return false;
+    this.forget(request);
     return true;
   }
 
   forget(request: Request): void {
-    this.#deps.claims.forget(this.#deps.claims.end(request));
+    this.#context.requests.forget(this.#context.requests.end(request));
   }
 
   subscribe(request: Request, wake: () => void): Promise<() => void> {
-    return Promise.resolve(this.#waiting.subscribe(request, wake));
+    return Promise.resolve(this.#notifications.subscribe(request, wake));
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#waiting.onLoss(tell);
+  onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#notifications.onLoss(report);
   }
 
   owns(request: Request, cookie: Held, io: Io): Promise<boolean> {
-    return this.#do("be asked for the owner", request.keys[0], () => this.#holding.owns(request, cookie, io));
+    return this.#call("verify the owner", request.keys[0], () => this.#heldKeys.owns(request, cookie, io));
   }
 
   note(request: Request, _cookie: Held, note: Note, io: Io): Promise<void> {
-    return this.#do("write the note", request.keys[0], () => this.#holding.note(request, note, io));
+    return this.#call("write the note", request.keys[0], () => this.#heldKeys.note(request, note, io));
   }
 
   inspect(key: string, io: Io): Promise<LockInfo | null> {
-    return this.#do("be asked who holds the lock", key, () => this.#sight.inspect(key, io));
+    return this.#call("inspect the lock", key, () => this.#inspector.inspect(key, io));
   }
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
-    if (this.#closed) throw closedError();
+    if (this.#isClosed) throw closedError();
     try {
-      yield* this.#sight.list(options.prefix, options.limit, io);
+      yield* this.#inspector.list(options.prefix, options.limit, io);
     } catch (error) {
       throw etcdError(error, "list the locks");
     }
   }
 
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
-    const { port, names } = this.#deps;
-    return this.#do("revoke the lock", key, () =>
-      revoke({ port, names, sight: this.#sight }, key, options, io),
-    );
+    return this.#call("revoke the lock", key, () => this.#inspector.revoke(key, options, io));
   }
 
   check(io: Io): Promise<readonly Finding[]> {
-    return this.#do("be checked", undefined, async () =>
-      findings(await this.#deps.port.facts(io), this.#allow),
+    return this.#call("be checked", undefined, async () =>
+      findings(await this.#context.client.facts(io), this.#allow),
     );
   }
 
-  /** Ends the leases, and with them every place of this process; kept records have leases of their own. */
+  /**
+   * Ends the leases, and with them every queue key of this process. Kept records have leases of their own.
+   */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#resting?.();
-    const { leases, watches, port, system } = this.#deps;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelIdle?.();
+    const { leases, watches, client, system } = this.#context;
     watches.close();
-    const patience = system.abortController?.() ?? new AbortController();
-    const cancel = system.after(CLOSE_MS, () => patience.abort());
+    const timeout = system.abortController?.() ?? new AbortController();
+    const cancel = system.after(CLOSE_MS, () => timeout.abort());
     try {
-      await leases.revokeAll(patience);
+      await leases.revokeAll(timeout);
     } catch {
-      // They end by themselves, in their time.
+      // They expire by themselves.
     } finally {
       cancel();
-      port.close();
+      client.close();
     }
   }
 
-  async #do<T>(doing: string, key: string | undefined, work: () => Promise<T>): Promise<T> {
-    if (this.#closed) throw closedError(key);
+  /** `doing` completes "etcd could not". */
+  async #call<T>(doing: string, key: string | undefined, run: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw closedError(key);
     try {
-      return await work();
+      return await run();
     } catch (error) {
       throw etcdError(error, doing, key);
     } finally {
-      if (this.#deps.claims.size === 0) this.#rest();
+      if (this.#context.requests.size === 0) this.#startIdle();
     }
   }
 
-  /** Unless somebody comes, the streams are ended a little later. */
-  #rest(): void {
-    if (this.#closed || this.#resting !== null) return;
-    const { claims, watches, port, system } = this.#deps;
-    this.#resting = system.after(
-      REST_MS,
+  /** Unless a request comes, the streams end a little later. */
+  #startIdle(): void {
+    if (this.#isClosed || this.#cancelIdle !== null) return;
+    const { requests, watches, client, system } = this.#context;
+    this.#cancelIdle = system.after(
+      IDLE_MS,
       () => {
-        this.#resting = null;
-        if (claims.size > 0) return;
-        watches.rest();
-        port.rest();
+        this.#cancelIdle = null;
+        if (requests.size > 0) return;
+        watches.disconnect();
+        client.endIdleStreams();
       },
       "background",
     );

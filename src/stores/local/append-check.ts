@@ -1,13 +1,14 @@
 // Everything in this store rests on atomic append: two processes that append at once must both find their
 // whole line in the file. Linux guarantees this on its local file systems. The check lets several threads
 // append at once, each with a descriptor of its own, and counts the lines. It runs in `doctor`, and once per
-// folder on platforms other than Linux. The descriptors are opened here and are those of the file that was
-// just made: another user of the directory may have put a link in its place.
+// folder on platforms other than Linux. Each thread opens the file itself, because the threads of Deno do not
+// share descriptors. It writes only to the file that was just made: another user of the directory may have
+// put a link in its place.
 
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync, unlinkSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { UnsafeStoreError } from "../../core/errors.ts";
-import { type Folder, O_NOFOLLOW } from "./folder.ts";
+import { type Folder, O_NOFOLLOW, O_NONBLOCK } from "./folder.ts";
 
 const PASSED_NAME = "append-is-atomic";
 const WRITERS = 3;
@@ -15,21 +16,36 @@ const WRITERS = 3;
 const LINES = 4_000;
 const LINE_BYTES = 200;
 const LONGEST_MS = 250;
-const APPEND: number = constants.O_WRONLY | constants.O_APPEND;
+/** O_NONBLOCK: a pipe in place of the file must not make the thread wait. */
+const FLAGS: number = O_NOFOLLOW | O_NONBLOCK;
+const APPEND: number = constants.O_WRONLY | constants.O_APPEND | FLAGS;
+/** The count of a thread that found another file in place of the one to append to. */
+const REPLACED = -1;
 
 /** Waits for the others, then appends and counts. Plain JavaScript, because it is evaluated in a thread. */
 const WRITER = `
-const { workerData: { fd, index, counts, writers } } = require("node:worker_threads");
-const { writeSync } = require("node:fs");
+const { workerData: { path, ino, index, counts } } = require("node:worker_threads");
+const { closeSync, fstatSync, openSync, writeSync } = require("node:fs");
 const line = Buffer.from(String.fromCharCode(97 + index).repeat(${LINE_BYTES - 1}) + "\\n");
 const count = new Int32Array(counts);
-Atomics.add(count, 0, 1);
-while (Atomics.load(count, 0) < writers);
-const end = Date.now() + ${LONGEST_MS};
-for (let i = 0; i < ${LINES} && Date.now() < end; i += 1) {
-  writeSync(fd, line);
-  Atomics.add(count, 1 + index, 1);
+let fd;
+try {
+  fd = openSync(path, ${APPEND});
+} finally {
+  // The others must not wait for a thread that failed.
+  Atomics.add(count, 0, 1);
 }
+if (fstatSync(fd, { bigint: true }).ino !== ino) {
+  Atomics.store(count, 1 + index, ${REPLACED});
+} else {
+  while (Atomics.load(count, 0) < ${WRITERS});
+  const end = Date.now() + ${LONGEST_MS};
+  for (let i = 0; i < ${LINES} && Date.now() < end; i += 1) {
+    writeSync(fd, line);
+    Atomics.add(count, 1 + index, 1);
+  }
+}
+closeSync(fd);
 `;
 
 export interface AppendCheck {
@@ -41,23 +57,14 @@ export interface AppendCheck {
 export async function checkAppend(folder: Folder, self: string): Promise<AppendCheck> {
   const path = folder.join(`draft.0.append-${self}`);
   const made = folder.create(path);
-  const fds = [made];
-  const reopen = (flags: number): number => {
-    const fd = openSync(path, flags | O_NOFOLLOW);
-    fds.push(fd);
-    if (fstatSync(fd).ino === fstatSync(made).ino) return fd;
-    throw new UnsafeStoreError(`another user replaced ${path} while it was in use`, {
-      setting: folder.path,
-      fix: "share the directory with users that you trust only",
-    });
-  };
   try {
+    const { ino } = fstatSync(made, { bigint: true });
     const counts = new SharedArrayBuffer(4 * (1 + WRITERS));
     const indexes = Array.from({ length: WRITERS }, (_, index) => index);
-    const writers = indexes.map((index) => ({ fd: reopen(APPEND), index, counts, writers: WRITERS }));
-    await Promise.all(writers.map(runWriter));
+    await Promise.all(indexes.map((index) => runWriter({ path, ino, index, counts })));
     const [, ...appended] = new Int32Array(counts);
-    const lines = readFileSync(reopen(constants.O_RDONLY), "latin1").split("\n").slice(0, -1);
+    if (appended.includes(REPLACED)) throw replaced(folder, path);
+    const lines = readFile(folder, path, ino).split("\n").slice(0, -1);
     const whole = indexes.map((index) => {
       const line = String.fromCharCode(97 + index).repeat(LINE_BYTES - 1);
       return lines.filter((one) => one === line).length;
@@ -66,9 +73,26 @@ export async function checkAppend(folder: Folder, self: string): Promise<AppendC
     const sum = (of: readonly number[]): number => of.reduce((total, count) => total + count, 0);
     return { isAtomic, what: `${sum(whole)} of ${sum(appended)} lines that were appended at once are whole` };
   } finally {
-    for (const fd of fds) closeSync(fd);
+    closeSync(made);
     unlinkSync(path);
   }
+}
+
+function readFile(folder: Folder, path: string, ino: bigint): string {
+  const fd = openSync(path, constants.O_RDONLY | FLAGS);
+  try {
+    if (fstatSync(fd, { bigint: true }).ino !== ino) throw replaced(folder, path);
+    return readFileSync(fd, "latin1");
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function replaced(folder: Folder, path: string): UnsafeStoreError {
+  return new UnsafeStoreError(`another user replaced ${path} while it was in use`, {
+    setting: folder.path,
+    fix: "share the directory with users that you trust only",
+  });
 }
 
 /**

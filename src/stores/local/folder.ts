@@ -44,7 +44,7 @@ const LONGEST_ADDRESS_BYTES = 100;
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_RDONLY, O_WRONLY } = constants;
 /** Windows has no such flags. */
 export const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
-const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
+export const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
 
 export function isProcessName(text: string): boolean {
   return PROCESS_NAME.test(text);

@@ -31,11 +31,16 @@ export class MemoryWorld {
   readonly #servers = new Map<System, MemoryServer>();
 
   open(env: StoreEnv): MemoryStore {
-    const server = this.#servers.get(env.system) ?? this.#start(env.system);
-    this.#servers.set(env.system, server);
-    const store = new MemoryStore(this, server, env);
+    const store = new MemoryStore(this, this.serverOf(env.system), env);
     this.#clients.set(store.proc, store);
     return store;
+  }
+
+  /** The server of that clock, started if it is missing. */
+  serverOf(system: System): MemoryServer {
+    const server = this.#servers.get(system) ?? this.#start(system);
+    this.#servers.set(system, server);
+    return server;
   }
 
   /** How many records there are in a namespace. */

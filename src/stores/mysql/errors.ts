@@ -1,7 +1,8 @@
-// How MySQL, MariaDB and their client fail, told to people: what happened and what to do (P17). Never decides anything but
-// whether the same statement is worth another look; the cause is kept.
+// How MySQL, MariaDB and their client fail, told to people: what happened and what to do (P17). Never decides
+// anything but whether the same statement is worth another look; the cause is kept.
 
-import { LockError, StoreUnavailableError } from "../../core/errors.ts";
+import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
+import { showKey } from "../../core/key.ts";
 import { isConnectionLost } from "../shared/connection-lost.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
 
@@ -19,7 +20,7 @@ const KNOWN: Readonly<Record<number, Known>> = {
   1049: { say: "there is no such database: create it first", retryable: false },
   1053: { say: "it is shutting down" },
   1054: {
-    say: "a table holdfast_% was made by somebody else or by another version: rename it, or use another database",
+    say: "somebody else or another version made a table holdfast_%: rename it, or use another database",
     retryable: false,
   },
   1105: { say: "it could not commit" },
@@ -30,6 +31,11 @@ const KNOWN: Readonly<Record<number, Known>> = {
   },
   1146: {
     say: "a table of holdfast is gone, and with it who held what: it is made again with the next call",
+  },
+  1305: { say: "a procedure of holdfast is gone: it is made again with the next call" },
+  1370: {
+    say: "this user may not run the procedures: it needs EXECUTE on the procedures holdfast_%",
+    retryable: false,
   },
   1203: { say: "this user has no connection left (max_user_connections)" },
   1205: {
@@ -43,30 +49,59 @@ const KNOWN: Readonly<Record<number, Known>> = {
 };
 
 export const NO_SUCH_TABLE = 1146;
-export const DENIED: readonly number[] = [1044, 1142, 1227];
+/** A table or a procedure is missing. */
+export const INCOMPLETE_SCHEMA: readonly number[] = [NO_SUCH_TABLE, 1305];
+export const DENIED: readonly number[] = [1044, 1142, 1227, 1370];
 export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
 /** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
 export const LOCKED: readonly number[] = [1205, 3572];
 const DEADLOCK = 1213;
-/** JSON that is none, numbers out of range. A text that is too long is the statement's own. */
-const MISSHAPEN: ReadonlySet<number> = new Set([3140, 3141, 3143, 3146, 4035, 4036, 4037, 4038, 4041]);
-const DATA_STATE = /^22(?!001)/;
+/** Numbers out of range, and what the procedures report. A text that is too long is the statement's own. */
+const DAMAGED_STATE = /^(22(?!001)|45002$)/;
+const PRIMARY_MOVED_STATE = "45001";
 
-/** The server could not work on a value: of the statement, or of the row that the statement met. */
-export function isDataError(error: unknown): boolean {
+function stateOf(error: unknown): string {
   const state: unknown = (error as { sqlState?: unknown } | null)?.sqlState;
-  return MISSHAPEN.has(codeOf(error)) || (typeof state === "string" && DATA_STATE.test(state));
+  return typeof state === "string" ? state : "";
 }
 
-/** A read found that another server is the primary. Nothing was changed: the same step may be tried again. */
-export class PrimaryMovedError extends StoreUnavailableError {}
+/** The server could not work on a value: of the statement, or of the row that the statement met. */
+export function isDamage(error: unknown): boolean {
+  return DAMAGED_STATE.test(stateOf(error));
+}
+
+/** A step found that another server is the primary. Nothing was changed: the same step may be tried again. */
+export function isPrimaryMoved(error: unknown): boolean {
+  return stateOf(error) === PRIMARY_MOVED_STATE;
+}
+
+export function damagedRow(key: string, cause?: unknown): UnsafeStoreError {
+  return new UnsafeStoreError(
+    `the record of ${showKey(key)} is damaged, or holdfast did not write it, so nobody can know who ` +
+      `holds the key`,
+    {
+      setting: "record",
+      fix: "stop every process that uses this key, then delete its rows (namespace and key stand in them)",
+      key,
+      cause,
+    },
+  );
+}
 
 export function codeOf(error: unknown): number {
   const code = (error as { errno?: unknown } | null)?.errno;
   return typeof code === "number" ? code : 0;
 }
 
-/** The victim of a deadlock, or a lock-wait timeout: nothing has happened, and the same statement may go through. */
+/** The victim of a deadlock: nothing has happened, and the same step may go through. */
+export function isDeadlock(error: unknown): boolean {
+  return codeOf(error) === DEADLOCK;
+}
+
+/**
+ * The victim of a deadlock, or a lock-wait timeout: nothing has happened, and the same statement may go
+ * through.
+ */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
   return code === DEADLOCK || LOCKED.includes(code);
@@ -85,6 +120,7 @@ const FULL: Known = { say: "its disk is full: free some space" };
 /** `doing` completes "MySQL could not". */
 export function mysqlError(error: unknown, doing: string, key?: string): LockError {
   if (LockError.is(error)) return error;
+  if (key !== undefined && isDamage(error)) return damagedRow(key, error);
   const detail = error instanceof Error ? error.message || error.name : String(error);
   const tls = tlsFailure(error);
   const said = KNOWN[codeOf(error)] ?? (NO_ROOM.test(detail) ? FULL : undefined);

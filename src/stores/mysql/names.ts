@@ -1,5 +1,6 @@
-// How a key is known to the database: by the SHA-256 of namespace and key, because an index takes no key of 4,096 bytes and no
-// collation may decide which keys are equal (P18). The key itself stands beside it, for people and for lists.
+// How a key is known to the database: by the SHA-256 of namespace and key, because an index takes no key of
+// 4,096 bytes and no collation may decide which keys are equal (P18). The key itself stands beside it, for
+// people and for lists.
 
 import { createHash } from "node:crypto";
 

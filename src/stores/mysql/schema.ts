@@ -1,51 +1,135 @@
-// The tables, made on first use when this user may. When it may not, the error says what a person has to run.
+// The tables and procedures: in versions, made on first use under a named lock when this user may. When it
+// may not, or the caller forbids it, the error names the command that prints the statements.
 
 import { StoreUnavailableError } from "../../core/errors.ts";
-import { codeOf, DENIED, NO_SUCH_TABLE } from "./errors.ts";
-import type { SqlConnection } from "./port.ts";
+import { codeOf, DENIED, INCOMPLETE_SCHEMA } from "./errors.ts";
+import type { SqlConnection } from "./client/port.ts";
 import { sql } from "./sql.ts";
 
+/** Of the tables and procedures of the lease table. Procedures have it in their names. */
+export const SCHEMA_VERSION = 1;
+
+const TABLES: readonly string[] = [
+  ...[sql["table_locks"], sql["table_holders"], sql["table_waiters"], sql["table_ended"]],
+  ...[sql["table_revocations"], sql["table_floors"], sql["table_primary"], sql["table_meta"]],
+];
+
+const PROCEDURES: readonly string[] = [
+  ...[sql["procedure_check_primary"], sql["procedure_sweep"], sql["procedure_remove_holder"]],
+  ...[sql["procedure_call_waiter"], sql["procedure_wake"], sql["procedure_attempt"]],
+  ...[sql["procedure_release"], sql["procedure_renew"], sql["procedure_revoke"], sql["procedure_clean"]],
+];
+
+const ROW_TABLES: readonly string[] = [sql["table_row"], sql["table_row_holder"]];
+
+const PROCEDURE_EXISTS = 1304;
+const SYNTAX_ERROR = 1064;
+const LOCK = "CONCAT('holdfast:schema:', LEFT(SHA2(DATABASE(), 256), 32))";
+const LOCK_WAIT_S = 10;
+const RIGHTS =
+  "SELECT, INSERT, UPDATE, DELETE on the tables holdfast_% and, for the lease table, EXECUTE on the " +
+  "procedures";
+
+/** Everything that both modes need, as the command-line client of MySQL and MariaDB reads it. */
+export function schemaSql(): string {
+  const procedures = PROCEDURES.map((text) => `${dropOf(text)}//\n${text}//`).join("\n");
+  const tables = [...TABLES, ...ROW_TABLES].map((text) => `${text};`).join("\n");
+  return `${tables}\nDELIMITER //\n${procedures}\nDELIMITER ;\n${sql["set_version"]};\n`;
+}
+
+function dropOf(procedure: string): string {
+  const [, name = ""] = /^CREATE PROCEDURE (\w+)/.exec(procedure) ?? [];
+  return `DROP PROCEDURE IF EXISTS ${name}`;
+}
+
 export interface Schema {
-  /** What asks whether all is there. */
-  readonly probe: string;
-  readonly statements: readonly string[];
+  /** Creates what is missing. */
+  create(connection: SqlConnection): Promise<void>;
 }
 
-export const rowSchema: Schema = {
-  probe: "SELECT 1 FROM holdfast_row, holdfast_row_holder, holdfast_floor LIMIT 0",
-  statements: [sql["floor-table"], sql["floor-row"], sql["row-table"], sql["row-holder-table"]],
-};
-
-export const tableSchema: Schema = {
-  probe:
-    "SELECT 1 FROM holdfast_lock, holdfast_beat, holdfast_push, holdfast_primary, holdfast_floor LIMIT 0",
-  statements: [
-    ...[sql["floor-table"], sql["floor-row"], sql["lock-table"], sql["beat-table"], sql["push-table"]],
-    // The last one, because it is the first to be asked for.
-    sql["primary-table"],
-  ],
-};
-
-function ddlOf(schema: Schema): string {
-  return schema.statements.map((statement) => `${statement};`).join("\n");
+/** `mayCreate` false: nothing is made at run time. */
+export function tableSchema(mayCreate: boolean): Schema {
+  return {
+    async create(connection) {
+      if (!mayCreate) throw missing("createSchema is false");
+      await create(connection, [...TABLES, ...PROCEDURES, sql["set_version"]]);
+    },
+  };
 }
 
-export async function ensureSchema(connection: SqlConnection, schema: Schema): Promise<void> {
+export function rowSchema(mayCreate: boolean): Schema {
+  return {
+    async create(connection) {
+      if (await hasRowTables(connection)) return;
+      if (!mayCreate) throw missing("createSchema is false");
+      await create(connection, ROW_TABLES);
+    },
+  };
+}
+
+async function hasRowTables(connection: SqlConnection): Promise<boolean> {
   try {
-    await connection.run(schema.probe);
-    return;
+    await connection.run("SELECT 1 FROM holdfast_row, holdfast_row_holder LIMIT 0");
+    return true;
   } catch (error) {
     // Without any right on a table the server does not even say that it is missing.
-    if (codeOf(error) !== NO_SUCH_TABLE && !DENIED.includes(codeOf(error))) throw error;
+    if (!INCOMPLETE_SCHEMA.includes(codeOf(error)) && !DENIED.includes(codeOf(error))) throw error;
+    return false;
   }
+}
+
+/** Under a named lock, so that processes that start together do not disturb each other. */
+async function create(connection: SqlConnection, statements: readonly string[]): Promise<void> {
+  await connection.run(`DO GET_LOCK(${LOCK}, ${LOCK_WAIT_S})`);
   try {
-    for (const statement of schema.statements) await connection.run(statement);
-    await connection.run(schema.probe);
+    for (const statement of statements) await createOne(connection, statement);
   } catch (error) {
     if (!DENIED.includes(codeOf(error))) throw error;
-    throw new StoreUnavailableError(
-      `the tables of holdfast are missing and this user may not create them. Run this once, and grant SELECT, INSERT, UPDATE, DELETE on them:\n${ddlOf(schema)}`,
-      { cause: error, retryable: false },
-    );
+    throw missing("this user may not create them: it needs CREATE and CREATE ROUTINE", error);
+  } finally {
+    if (connection.alive) await connection.run(`DO RELEASE_LOCK(${LOCK})`);
   }
+}
+
+/**
+ * With IF NOT EXISTS, because each of two servers that replicate both ways is asked to create it, and a
+ * statement that fails on the other one would end the replication. MySQL before 8.0.29 does not know it for
+ * procedures.
+ */
+async function createOne(connection: SqlConnection, statement: string): Promise<void> {
+  const careful = statement.replace(/^CREATE PROCEDURE /, "CREATE PROCEDURE IF NOT EXISTS ");
+  await connection.run(careful).catch(async (error: unknown) => {
+    if (codeOf(error) !== SYNTAX_ERROR || careful === statement) throw error;
+    await connection.run(statement).catch((again: unknown) => {
+      if (codeOf(again) !== PROCEDURE_EXISTS) throw again;
+    });
+  });
+}
+
+function missing(why: string, cause?: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the tables or procedures of holdfast are missing, and ${why}. Run once what \`holdfast schema mysql\` ` +
+      `prints, and grant ${RIGHTS}`,
+    { cause, retryable: false },
+  );
+}
+
+/**
+ * Versions 0.1 and 0.2 kept their locks in other tables, which do not exclude the locks of this version.
+ * Nothing is opened while such a lock may be live (P22).
+ */
+export async function refuseOldLocks(connection: SqlConnection): Promise<void> {
+  const answer = await connection.run(sql["count_old_locks"]).catch((error: unknown) => {
+    // The usual case: there is no such table.
+    if (codeOf(error) === 0) throw error;
+    return null;
+  });
+  const locks = Number(answer?.rows[0]?.["locks"] ?? 0);
+  if (locks === 0) return;
+  throw new StoreUnavailableError(
+    `${locks} locks of holdfast 0.1 or 0.2 may be live in the table holdfast_lock, and this version does ` +
+      `not ` +
+      "exclude them. Stop all processes of that version and wait until their leases have ended, or drop " +
+      "the table",
+  );
 }

@@ -5,7 +5,7 @@ import { type StatementName, statements } from "./sql.generated.ts";
 export type { StatementName } from "./sql.generated.ts";
 
 function fill(text: string): string {
-  return text.replaceAll(/\{([a-z-]+)\}/g, (all, name: string) => {
+  return text.replaceAll(/\{([a-z_]+)\}/g, (all, name: string) => {
     const fragment = (statements as Readonly<Record<string, string>>)[name];
     return fragment === undefined ? all : fill(fragment);
   });

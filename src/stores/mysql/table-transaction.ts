@@ -1,40 +1,59 @@
-// Locks of the lease table inside a transaction of the caller's. A row that was locked there stays so until the transaction ends, and
-// a holder whose row is locked could neither renew nor let go. Therefore:
-// 1. The keys are reserved first: an ordinary, very short lease, taken outside of the transaction, all of them or none.
-// 2. The transaction locks the rows, which nobody else holds now, and writes that they are free. Until it ends, whoever wants
-//    a key waits for its row in the server; then the rows are free if it was committed, and if it was rolled back they show the
-//    reservation, which is over by then or soon after.
-// The fence is the one of the reservation. It was committed with it, so that not even a rollback brings it back.
+// Locks of the lease table inside a transaction of the caller's. A row that was locked there stays so until
+// the transaction ends, and a holder whose row is locked could neither renew nor release. Therefore:
+//
+// 1. The keys are reserved first: an ordinary, very short lease, taken outside of the transaction, all of
+//    them or none.
+// 2. The transaction locks the rows, which nobody else holds now, and writes that they are free. Until it
+//    ends, whoever wants a key waits for its row in the server. Then the rows are free if it was committed.
+//    If it was rolled back they show the reservation, which is over by then or soon after.
+//
+// The fence is the one of the reservation. It was committed with it, so that not even a rollback brings it
+// back.
 
 import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
-import type { Io, TransactionDesk } from "../../core/store.ts";
-import type { Reservation, Reserve, RowName } from "../shared/table.ts";
-import type { HolderRow, KeyRecord } from "../shared/record.ts";
-import { keptOf, stateOf } from "../shared/table-record.ts";
-import type { Pool } from "./pool.ts";
-import type { Row } from "./port.ts";
+import type { AttemptAnswer, HolderInfo, Io, Request, TransactionDesk } from "../../core/store.ts";
+import type { System } from "../../core/system.ts";
+import type { Row } from "./client/port.ts";
+import { textOf } from "./client/port.ts";
 import { sql } from "./sql.ts";
-import { columnsOf, isPlain, rowOf } from "./table-row.ts";
-import { MysqlTransaction, sharing } from "./transaction.ts";
+import type { Steps } from "./steps.ts";
+import { MysqlTransaction } from "./transaction.ts";
 
 type Wish = Parameters<TransactionDesk["attempt"]>[0];
 type Answer = Awaited<ReturnType<TransactionDesk["attempt"]>>;
 
-/** Somebody takes a place in line, or looks: the row is free again in a moment. */
-const LOOK_EVERY_MS = 2;
+/**
+ * Long enough for a few statements; a transaction that is rolled back sooner keeps its keys for the rest of
+ * it.
+ */
+const RESERVED_MS = 1_000;
+/** Later than this no row is asked for any more: by then it might be somebody else's. */
+const USED_WITHIN_MS = 500;
+/** Somebody joins the queue, or looks: the row is free again in a moment. */
+const ASK_EVERY_MS = 2;
 
-/** What a connection has locked, and the version that it wrote. */
+/** What a connection has locked: the id and the fence of the reservation. */
 interface Locked {
-  readonly version: number;
+  readonly id: string;
   readonly fence: bigint;
 }
 
+interface Reservation {
+  readonly id: string;
+  /** One per key. */
+  readonly fences: readonly bigint[];
+  isOver(): boolean;
+}
+
 export interface TableTransactionDeps {
-  readonly pool: Pool;
-  readonly reserve: Reserve;
-  name(key: string): RowName;
-  /** By connection and key. Whether the transaction still is the one that locked it is asked of the server. */
+  readonly steps: Steps;
+  readonly system: System;
+  /**
+   * By connection and key. Whether the transaction still is the one that locked it is asked of the server.
+   */
   readonly locked: WeakMap<object, Map<string, Locked>>;
+  /** One attempt that waits for no row and joins no queue. */
+  attempt(request: Request, io: Io): Promise<AttemptAnswer<null>>;
 }
 
 export class TableTransaction implements TransactionDesk {
@@ -55,90 +74,93 @@ export class TableTransaction implements TransactionDesk {
       throw new UnsupportedError(
         "inside a transaction table mode takes exclusive locks only; row mode takes both",
       );
-    const { dialect } = (await this.#deps.pool.primary(io)).facts;
-    await this.#tx.begin(dialect, (statement) => this.#deps.pool.run(statement, [], io));
+    const { pool } = this.#deps.steps.context;
+    const { dialect } = (await pool.primary(io)).facts;
+    await this.#tx.begin(dialect, (statement) => pool.run(statement, [], io));
     return this.#tx.attempt(() => this.#take(keys, label, io));
   }
 
   async #take(keys: readonly string[], label: string, io: Io): Promise<Answer> {
     const fences = new Map<string, bigint>();
     for (const key of keys) {
-      const fence = await this.#again(key, io);
+      const fence = await this.#lockedBefore(key, io);
       if (fence !== null) fences.set(key, fence);
     }
     const wanted = keys.filter((key) => !fences.has(key));
-    for (const key of wanted) if (!(await this.#unlocked(key, io))) return { busy: [] };
     if (wanted.length > 0) {
-      const reserved = await this.#deps.reserve(wanted, label, io);
+      const reserved = await this.#reserve(wanted, label, io);
       if ("busy" in reserved) return reserved;
       for (const [at, key] of wanted.entries()) {
+        const fence = reserved.fences[at] as bigint;
         if (!(await this.#lock(key, reserved, io))) return { busy: [] };
-        fences.set(key, reserved.fences[at] as bigint);
+        this.#locked.set(key, { id: reserved.id, fence });
+        fences.set(key, fence);
       }
     }
     return { granted: keys.map((key) => fences.get(key) as bigint) };
   }
 
-  /** The fence of a key that this very transaction has locked already. Others see the version before the one that it wrote. */
-  async #again(key: string, io: Io): Promise<bigint | null> {
+  /** An ordinary lease for a moment. It is never renewed; if nothing comes of it, it ends by itself. */
+  async #reserve(
+    keys: readonly string[],
+    label: string,
+    io: Io,
+  ): Promise<Reservation | { readonly busy: readonly HolderInfo[] }> {
+    const { system } = this.#deps;
+    const [id, sentMs] = [system.randomId(), system.monoMs()];
+    const lock = { mode: "exclusive", permits: 1, limit: 1, queue: false } as const;
+    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
+    const request: Request = { keys, id, label, actor: id, ...lock, ...times };
+    const answer = await this.#deps.attempt(request, io);
+    if ("busy" in answer) return { busy: answer.busy.holders ?? [] };
+    if (!("granted" in answer)) return { busy: [] };
+    const isOver = (): boolean => system.monoMs() - sentMs >= USED_WITHIN_MS;
+    return { id, fences: answer.granted.fences, isOver };
+  }
+
+  /**
+   * The fence of a key that this very transaction has locked already. Others still see the reservation, and
+   * the transaction sees that it is free.
+   */
+  async #lockedBefore(key: string, io: Io): Promise<bigint | null> {
     const locked = this.#locked.get(key);
     if (locked === undefined) return null;
-    const { digest } = this.#deps.name(key);
-    const { rows } = await this.#deps.pool.run(sql["tx-version"], [digest], io);
-    if (Number(rows[0]?.["version"]) === locked.version - 1) {
-      const [row] = (await this.#tx.run(sql["tx-row"], [digest])).rows;
-      if (row !== undefined && Number(row["version"]) === locked.version) return locked.fence;
-      if (row !== undefined) throw taken(key);
+    const { steps } = this.#deps;
+    const name = steps.hash(key);
+    const { rows } = await steps.run(sql["transaction_read_holder"], [name], io);
+    if (textOf(rows[0]?.["holder"]) === locked.id) {
+      const [row] = (await this.#tx.run(sql["transaction_lock_row"], [name])).rows;
+      if (row?.["holder"] === null) return locked.fence;
     }
     this.#locked.delete(key);
     return null;
   }
 
-  /** Another transaction may have the row: asked without waiting for it. Readers of the lock do not disturb each other. */
-  async #unlocked(key: string, io: Io): Promise<boolean> {
-    const { pool } = this.#deps;
-    const { dialect } = (await pool.primary(io)).facts;
-    const { digest } = this.#deps.name(key);
-    const statement = `${sql["tx-version"]} ${sharing(dialect)} SKIP LOCKED`;
-    if ((await pool.run(statement, [digest], io)).met === 1) return true;
-    return (await pool.run(sql["tx-version"], [digest], io)).met === 0;
-  }
-
   /** False when the row could not be had for as long as the reservation lasts. */
   async #lock(key: string, reserved: Reservation, io: Io): Promise<boolean> {
-    const name = this.#deps.name(key);
-    const row = await this.#row(name, reserved, io);
+    const name = this.#deps.steps.hash(key);
+    const row = await this.#lockRow(name, reserved, io);
     if (row === null) return false;
-    const state = rowOf(row);
-    const kept = keptOf(key, state, 0, []);
-    const own = kept.record.holders.find(({ id }) => id === reserved.id);
-    if (own === undefined) throw taken(key);
-    letGo(kept.record, own);
-    const values = [...columnsOf(stateOf(kept, own.until, isPlain)), name.digest, state.version];
-    if ((await this.#tx.run(sql["tx-write"], values)).met !== 1) throw taken(key);
-    this.#locked.set(key, { version: state.version + 1, fence: BigInt(own.fence) });
+    const { met } = await this.#tx.run(sql["transaction_free_row"], [name, reserved.id]);
+    if (met !== 1) throw takenError(key);
     return true;
   }
 
-  async #row({ digest }: RowName, reserved: Reservation, io: Io): Promise<Row | null> {
-    while (!io.signal.aborted && !reserved.over()) {
-      const [row] = (await this.#tx.run(sql["tx-row"], [digest])).rows;
+  async #lockRow(name: Uint8Array, reserved: Reservation, io: Io): Promise<Row | null> {
+    while (!io.signal.aborted && !reserved.isOver()) {
+      const [row] = (await this.#tx.run(sql["transaction_lock_row"], [name])).rows;
       if (row !== undefined) return row;
-      await io.sleep(LOOK_EVERY_MS);
+      await io.sleep(ASK_EVERY_MS);
     }
     return null;
   }
 }
 
-/** There are no hand-offs in a transaction: the numbers beyond the fence return to the key. */
-function letGo(record: KeyRecord, own: HolderRow): void {
-  record.holders.splice(record.holders.indexOf(own), 1);
-  if (record.last === own.fence + own.room) record.last = own.fence;
-}
-
-function taken(key: string): StoreUnavailableError {
+function takenError(key: string): StoreUnavailableError {
   return new StoreUnavailableError(
-    "another has taken the key while the transaction was about to lock it, which may keep its row locked now: roll it back and begin again",
+    "another has taken the key while the transaction was about to lock it, which may keep its row locked " +
+      "now: " +
+      "roll it back and begin again",
     { key },
   );
 }

@@ -1,10 +1,10 @@
-// The caller's own connection of mysql2, with its transaction open. InnoDB keeps a row locked until the transaction ends, whatever is
-// rolled back before: so nothing may be locked here that might turn out to be somebody else's.
+// The caller's own connection of mysql2, with its transaction open. InnoDB keeps a row locked until the
+// transaction ends, whatever is rolled back before: so nothing may be locked here that might turn out to be
+// somebody else's.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../../core/errors.ts";
 import { codeOf } from "./errors.ts";
-import { type Answer, type Row, textOf, type Value } from "./port.ts";
-import type { Dialect } from "./row-session.ts";
+import { type Answer, type Dialect, type Row, textOf, type Value } from "./client/port.ts";
 import { sql } from "./sql.ts";
 
 interface Header {
@@ -72,7 +72,7 @@ export class MysqlTransaction {
     const { serverStatus } = header as Header;
     if ((serverStatus & IN_TRANSACTION) === 0 && (serverStatus & AUTOCOMMIT) !== 0)
       throw new InvalidArgumentError("this connection is not inside a transaction: BEGIN first");
-    const statement = sql["tx-place"].replace("{server}", SERVER[dialect]);
+    const statement = sql["transaction_place"].replace("{server}", SERVER[dialect]);
     // Not prepared: a prepared statement stays in the database that it was prepared in.
     const [rows] = await this.#shape.query({ ...PLAIN, sql: statement });
     const own = placeOf((rows as readonly Row[])[0]);

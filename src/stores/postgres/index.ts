@@ -7,7 +7,7 @@ import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
 import { checkTable, optionsOfUrl, type PostgresOptions, readOptions } from "./options.ts";
 
 export { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
-export type { PostgresOptions } from "./options.ts";
+export type { PgPoolLike, PostgresOptions } from "./options.ts";
 
 /**
  * Locks in PostgreSQL.

@@ -2,12 +2,21 @@
 
 import { InvalidArgumentError } from "../../core/errors.ts";
 
+/** A `Pool` of `pg`, by the members that tell it from a single client. */
+export interface PgPoolLike {
+  readonly options: object;
+  readonly totalCount: number;
+  readonly connect: (...args: never[]) => unknown;
+  readonly query: (...args: never[]) => unknown;
+  readonly end: (...args: never[]) => unknown;
+}
+
 export interface PostgresOptions {
   /**
    * A pool of `pg` (8.11 or later). holdfast never changes and never closes it, and opens connections of its
    * own beside it.
    */
-  readonly pool?: object;
+  readonly pool?: PgPoolLike | undefined;
   /** Instead of a pool: `postgres://user:password@host:port/database`. */
   readonly url?: string;
   /**

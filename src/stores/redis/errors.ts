@@ -1,5 +1,5 @@
-// How Redis and its clients fail, told to people: what happened and what to do (P17). Never decides anything;
-// the cause is kept.
+// Errors of Redis and its clients as errors of ours: what happened and what to do (P17). Decides nothing, and
+// keeps the cause.
 
 import {
   isUnsent,
@@ -33,7 +33,9 @@ const KNOWN: readonly Known[] = [
   },
   {
     pattern: /^OOM/,
-    say: "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed and released",
+    say:
+      "its memory is full (maxmemory): free some, or raise the limit. What is held can still be renewed " +
+      "and released",
   },
   {
     pattern: /^MISCONF.*No space left/,
@@ -41,7 +43,9 @@ const KNOWN: readonly Known[] = [
   },
   {
     pattern: /^MISCONF/,
-    say: "it cannot write to its disk, and refuses changes until it can: its log says why (often: the disk is full)",
+    say:
+      "it cannot write to its disk, and refuses changes until it can: its log says why (often: the disk is " +
+      "full)",
   },
   { pattern: /^NOREPLICAS/, say: "it has fewer replicas than min-replicas-to-write asks for" },
   {
@@ -50,15 +54,19 @@ const KNOWN: readonly Known[] = [
     retryable: false,
   },
   {
-    // A script, or a transaction, tells of it in words of its own.
+    // Scripts and transactions have messages of their own.
     pattern: /^NOPERM|^EXECABORT.*NOPERM|user executing the script can't/,
-    say: "this user may not do that: it needs +evalsha +eval +time +get +set +del +exists +pexpire +pttl +hmget +hgetall +hset +hdel +zadd +zrem +zcard +zrange +publish +subscribe +info +scan (with replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the channels NAMESPACE:push:*",
+    say:
+      "this user may not do that: it needs +evalsha +eval +time +get +set +del +exists +pexpire +pttl " +
+      "+hmget +hgetall +hset +hdel +zadd +zrem +zcard +zrange +publish +subscribe +info +scan (with " +
+      "replicas +wait +role, without scripts +watch +unwatch +multi +exec), the keys NAMESPACE:* and the " +
+      "channels NAMESPACE:push:*",
     retryable: false,
   },
   { pattern: /client is closed/i, say: "the client is not connected: call its connect() first" },
 ];
 
-/** Said by node-redis, by ioredis and by link.ts. */
+/** Messages of node-redis, of ioredis and of topology/connection.ts. */
 const CONNECTION_LOST =
   /^(Socket closed unexpectedly|Disconnects client|Connection is closed|the server hung up)/;
 
@@ -73,7 +81,9 @@ export function redisError(error: unknown, doing: string, key?: string): LockErr
       `Redis holds something under the name of ${name} that holdfast did not write, or that was damaged`,
       {
         setting: "namespace",
-        fix: "give holdfast a namespace of its own, or use one version of it for all processes; a record that was damaged may be deleted once nobody uses its key",
+        fix:
+          "give holdfast a namespace of its own, or use one version of it for all processes; a record that " +
+          "was damaged may be deleted once no process uses its key",
         key,
         cause: error,
       },
@@ -96,9 +106,10 @@ export function closedError(key?: string): StoreUnavailableError {
   return new StoreUnavailableError("the redis store is closed", { key, retryable: false });
 }
 
-/** For what needs a connection of its own. */
+/** For a client that cannot be duplicated. */
 export function sessionError(): UnsupportedError {
   return new UnsupportedError(
-    "this client cannot be duplicated, and `replicas` and locks without scripts need connections of their own: give redis() a URL instead",
+    "this client cannot be duplicated, and `replicas` and locks without scripts need connections of their " +
+      "own: give redis() a URL instead",
   );
 }

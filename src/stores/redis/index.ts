@@ -1,4 +1,4 @@
-// `holdfast/redis`: locks on Redis or Valkey: one node, a primary that sentinels name, or a Cluster. This file stays light: the
+// `holdfast/redis`: locks on Redis or Valkey: one node, a primary that sentinels name, or a Cluster. The
 // client and the rest of the store are loaded when a store is opened, never on import.
 
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
@@ -6,6 +6,7 @@ import { guaranteesFor } from "./guarantees.ts";
 import { readOptions, type RedisOptions } from "./options.ts";
 
 export { redisClusterGuarantees, redisGuarantees, redisSentinelGuarantees } from "./guarantees.ts";
+export type { RedisClient, RedisNodeClient } from "../shared/redis-client-types.ts";
 export type { RedisOptions } from "./options.ts";
 
 export function redis(options: RedisOptions): Store {
@@ -17,15 +18,20 @@ export function redis(options: RedisOptions): Store {
     load: () =>
       Promise.all([
         import("./store.ts"),
-        import("./clients.ts").then(({ loaded }) => (url === undefined ? null : loaded(driver))),
+        import("./client/connect.ts").then(({ loadDriver }) =>
+          url === undefined ? null : loadDriver(driver),
+        ),
       ]),
     async open(env: StoreEnv): Promise<OpenStore> {
-      const [{ RedisOpenStore }, clients] = await Promise.all([import("./store.ts"), import("./clients.ts")]);
+      const [{ RedisOpenStore }, { connectByClient, connectByUrl }] = await Promise.all([
+        import("./store.ts"),
+        import("./client/connect.ts"),
+      ]);
       return RedisOpenStore.open(
-        (around) =>
+        (topologyEnv) =>
           url === undefined
-            ? clients.connectWith(client, around)
-            : clients.connectTo(url, { driver, tls }, around),
+            ? connectByClient(client, topologyEnv)
+            : connectByUrl(url, { driver, tls }, topologyEnv),
         env,
         checked,
       );

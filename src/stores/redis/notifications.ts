@@ -1,9 +1,10 @@
-// One subscription per opened store, for all that it waits for and holds. It goes on over reconnections; what
-// was published meanwhile is lost. Nothing depends on it: heartbeats find a free key, renewals a revocation.
+// One subscription per opened store, for everything that it waits for and holds. It survives reconnects, but
+// messages that are published meanwhile are lost. Nothing depends on them: heartbeats find a free key, and
+// renewals find a revocation.
 
 import type { LossReason } from "../../core/store.ts";
-import type { RedisPort } from "./port.ts";
-import { readPush } from "./script-replies.ts";
+import type { RedisPort } from "./client/port.ts";
+import { readPush } from "./commands/script-replies.ts";
 
 type ReportLoss = (id: string, reason: LossReason, detail?: string) => void;
 
@@ -12,7 +13,7 @@ export class Notifications {
   readonly #channel: string;
   readonly #wakes = new Map<string, () => void>();
   #reportLoss: ReportLoss | null = null;
-  #listening: Promise<() => Promise<void>> | null = null;
+  #subscribing: Promise<() => Promise<void>> | null = null;
   #closed = false;
   /** Why there is no subscription. */
   failure: Error | null = null;
@@ -23,12 +24,12 @@ export class Notifications {
   }
 
   /**
-   * Resolves when notifications can arrive, or cannot be had: then `failure` says why, and the next call
-   * tries again.
+   * Resolves when notifications can arrive, or when the subscription failed: then `failure` says why, and the
+   * next call tries again.
    */
   async start(): Promise<void> {
     try {
-      await this.#listen();
+      await this.#subscribe();
       this.failure = null;
     } catch (error) {
       this.failure = error instanceof Error ? error : new Error(String(error));
@@ -53,23 +54,23 @@ export class Notifications {
     this.#closed = true;
     this.#wakes.clear();
     this.#reportLoss = null;
-    const listening = this.#listening;
-    // A subscription that cannot be had any more is none that has to be ended.
-    await listening?.then((stop) => stop()).catch(() => {});
+    const subscribing = this.#subscribing;
+    // A subscription that failed needs no end.
+    await subscribing?.then((stop) => stop()).catch(() => {});
   }
 
-  #listen(): Promise<unknown> {
+  #subscribe(): Promise<unknown> {
     if (this.#closed) return Promise.resolve();
-    this.#listening ??= this.#port
-      .subscribe(this.#channel, (message) => this.#hear(message))
+    this.#subscribing ??= this.#port
+      .subscribe(this.#channel, (message) => this.#receive(message))
       .catch((error: unknown) => {
-        this.#listening = null;
+        this.#subscribing = null;
         throw error;
       });
-    return this.#listening;
+    return this.#subscribing;
   }
 
-  #hear(message: string): void {
+  #receive(message: string): void {
     const push = readPush(message);
     if (push === null) return;
     if (push.kind === "revoked") this.#reportLoss?.(push.id, "revoked", push.reason);

@@ -3,11 +3,11 @@
 import { describe, expect, it } from "vitest";
 import { redisError } from "./errors.ts";
 import { redis } from "./index.ts";
-import { portOf } from "./clients.ts";
+import { portOf } from "./client/connect.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
 import { nodeSystem } from "../../system/node.ts";
-import { plainGrant, readAttempt, readPush } from "./script-replies.ts";
+import { plainGrant, readAttempt, readPush } from "./commands/script-replies.ts";
 
 describe("redis()", () => {
   it("refuses options that it does not know, none, both, and URLs of something else (P17)", () => {

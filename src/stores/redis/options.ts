@@ -1,35 +1,58 @@
-// What `redis()` takes, checked, and the same from the query of a URL. A typo is refused, not ignored. Loads nothing.
+// The options of `redis()` and its URLs, parsed and validated. Loads nothing, so that an unused store costs
+// nothing. A URL is never shown in an error: it may hold a password.
+//
+//   redis://[user:password@]host:port[/db]                    one node
+//   redis+sentinel://[user:password@]h1:p,h2:p/name[/db]      the primary that sentinels name
+//   redis+cluster://[user:password@]h1:p,h2:p                 a Cluster
+//   rediss instead of redis                                   TLS
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../core/errors.ts";
-import { topologyOfClient } from "./shapes.ts";
-import { readNodesUrl, type Topology, topologyOfUrl } from "./urls.ts";
+import type { RedisClient } from "../shared/redis-client-types.ts";
+import { topologyOfClient } from "./client/detect.ts";
+import type { Address } from "./topology/connection.ts";
+
+export type Topology = "node" | "sentinel" | "cluster";
 
 export interface RedisOptions {
-  /** A connected client of node-redis (4 to 6) or ioredis (5, 6), also of sentinels or a Cluster. It is never changed and never closed. */
-  readonly client?: object;
   /**
-   * Instead of a client: `redis://user:password@host:port/db`, `redis+sentinel://user:password@host:port,host:port/name` or
+   * A connected client of node-redis (4 to 6) or ioredis (5, 6), also of sentinels or a Cluster. It is never
+   * changed and never closed.
+   */
+  readonly client?: RedisClient | undefined;
+  /**
+   * Instead of a client: `redis://user:password@host:port/db`,
+   * `redis+sentinel://user:password@host:port,host:port/name` or
    * `redis+cluster://user:password@host:port,host:port`; `rediss` instead of `redis` for TLS.
    */
   readonly url?: string;
-  /** Which package to load for a URL; default whichever is installed, `redis` first. */
+  /**
+   * Which package to load for a URL.
+   * @default the one that is installed, `redis` first
+   */
   readonly driver?: "redis" | "ioredis";
-  /** So many replicas must have acknowledged a grant or a renewal before it counts (WAIT). In a URL `?replicas=n`. Default 0. */
+  /**
+   * How many replicas must acknowledge a grant or a renewal before it counts (WAIT). In a URL `?replicas=n`.
+   * @default 0
+   */
   readonly replicas?: number;
   /**
-   * false: transactions (WATCH, MULTI) instead of scripts, for exclusive locks only. In a URL `?scripts=false`. Default: scripts,
-   * and transactions where the server forbids this user to run them.
+   * `false`: transactions (WATCH, MULTI) instead of scripts, for exclusive locks only, without a queue. In a
+   * URL `?scripts=false`.
+   * @default true, and transactions where the server forbids this user to run scripts
    */
   readonly scripts?: boolean;
-  /** Options of node:tls for a URL with `rediss`, for example `{ ca }`. Default: the authorities that Node trusts. */
+  /**
+   * Options of node:tls for a URL with `rediss`, for example `{ ca }`.
+   * @default the authorities that Node trusts
+   */
   readonly tls?: ConnectionOptions;
 }
 
 export interface CheckedOptions {
   readonly topology: Topology;
-  readonly client: object | undefined;
-  /** Without what is ours in its query. */
+  readonly client: RedisClient | undefined;
+  /** Without our own parameters in its query. */
   readonly url: string | undefined;
   readonly driver: "redis" | "ioredis" | undefined;
   readonly replicas: number;
@@ -97,4 +120,85 @@ function checkUrl(url: string): void {
 
 function defined<T extends object>(options: T): T {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}
+
+export interface Login {
+  readonly username?: string;
+  readonly password?: string;
+}
+
+export interface NodesUrl {
+  readonly topology: "sentinel" | "cluster";
+  readonly isSecure: boolean;
+  readonly hosts: readonly Address[];
+  /** Sentinel only: the name under which the sentinels know the primary. */
+  readonly master: string;
+  readonly database: number;
+  readonly login: Login;
+  /** Sentinels have users of their own. */
+  readonly sentinel: Login;
+}
+
+const FORM = /^redis(s?)\+(sentinel|cluster):\/\/(?:([^@/]*)@)?([^/?]+)(\/[^?]*)?(?:\?(.*))?$/;
+const HOST = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/;
+const DEFAULT_PORT = { sentinel: 26_379, cluster: 6_379 } as const;
+const URL_FORM =
+  "the URL of a Redis with sentinels is redis+sentinel://host:port,host:port/name, that of a Cluster " +
+  "redis+cluster://host:port,host:port; rediss instead of redis for TLS";
+
+export function topologyOfUrl(url: string): Topology {
+  const kind = /^rediss?\+(sentinel|cluster):/.exec(url)?.[1];
+  return kind === undefined ? "node" : (kind as Topology);
+}
+
+export function readNodesUrl(url: string): NodesUrl {
+  const parts = FORM.exec(url);
+  if (parts === null) throw new InvalidArgumentError(URL_FORM);
+  const [, secure, kind, user, hosts, path = "", query = ""] = parts;
+  const topology = kind as "sentinel" | "cluster";
+  const [master = "", database = "0", ...rest] = path.split("/").slice(1).map(decode);
+  const isRight = topology === "sentinel" ? master !== "" && /^\d+$/.test(database) : master === "";
+  if (!isRight || rest.length > 0) throw new InvalidArgumentError(URL_FORM);
+  const asked = new URLSearchParams(query);
+  return {
+    topology,
+    isSecure: secure === "s",
+    hosts: (hosts ?? "").split(",").map((host) => readHost(host, DEFAULT_PORT[topology])),
+    master,
+    database: Number(database),
+    login: readLogin(user),
+    sentinel: {
+      ...given("username", asked.get("sentinelUsername")),
+      ...given("password", asked.get("sentinelPassword")),
+    },
+  };
+}
+
+function readHost(text: string, port: number): Address {
+  const [, bracketed, plain, digits] = HOST.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined || Number(digits ?? port) > 65_535) throw new InvalidArgumentError(URL_FORM);
+  return { host, port: Number(digits ?? port) };
+}
+
+/** `user:password`, `:password` or nothing. */
+function readLogin(text: string | undefined): Login {
+  if (text === undefined || text === "") return {};
+  const [username = "", ...rest] = text.split(":");
+  return {
+    ...(username === "" ? {} : { username: decode(username) }),
+    ...(rest.length === 0 ? {} : { password: decode(rest.join(":")) }),
+  };
+}
+
+function given(name: keyof Login, text: string | null): Login {
+  return text === null ? {} : { [name]: text };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidArgumentError(URL_FORM);
+  }
 }

@@ -1,5 +1,5 @@
-// The contract on Redis. Every call is one atomic step of one node under that node's clock (commands.ts). The
-// store never waits: what it does not know it throws.
+// The contract on Redis. Every call is one atomic step of one node under that node's clock (commands/). The
+// store never waits: if it does not know an outcome, it throws.
 
 import type {
   AttemptAnswer,
@@ -23,36 +23,36 @@ import { abandonEach } from "../shared/abandon-each.ts";
 import { LockError, UnsafeStoreError } from "../../core/errors.ts";
 import type { System } from "../../core/system.ts";
 import { NEVER_ABORTED } from "../shared/never-aborted.ts";
-import { batchesOf, slotIsMoving } from "./batches.ts";
-import { type Commands, type CommandsEnv } from "./commands.ts";
-import { findings, mayRunScripts, noPush, refuseUnsafe, vet } from "./check.ts";
+import { batchesOf, slotIsMoving } from "./commands/batches.ts";
+import { type Commands, type CommandsEnv } from "./commands/commands.ts";
+import { findProblems, mayRunScripts, missingSubscription, rejectUnsafe, vet } from "./health.ts";
 import { closedError, redisError, sessionError } from "./errors.ts";
 import { guaranteesFor, type Settings } from "./guarantees.ts";
-import type { Surroundings } from "./lane.ts";
-import { keysWith } from "./listing.ts";
-import { Names } from "./names.ts";
+import type { TopologyEnv } from "./topology/node-connection.ts";
+import { scanKeys } from "./inspect.ts";
+import { RedisKeys } from "./commands/keys.ts";
 import { Notifications } from "./notifications.ts";
-import { OpenRequests } from "./open-requests.ts";
-import type { Patience, RedisPort } from "./port.ts";
-import { ScriptCommands } from "./script-commands.ts";
+import { OpenRequests } from "./commands/open-requests.ts";
+import type { CallContext, RedisPort } from "./client/port.ts";
+import { ScriptCommands } from "./commands/script-commands.ts";
 
-/** So many leases are renewed in one step; more would keep the server from other work for too long. */
+/** More leases in one step would keep the server from other work for too long. */
 const RENEWED_AT_ONCE = 100;
-const LOOKED_AT_AT_ONCE = 100;
-/** Enough to tell a handful of processes from each other. */
+const INSPECTED_AT_ONCE = 100;
+/** Enough to distinguish a handful of processes. */
 const PROC_LENGTH = 16;
 /** How long core waits for a direct call, which has a third of the ttl. */
 const SHORTEST_CALL_MS = 50;
 const LONGEST_CALL_MS = 2_000;
 /** Core keeps the deadline of a direct call. */
-const OPENING: Patience = { signal: NEVER_ABORTED };
+const OPENING: CallContext = { signal: NEVER_ABORTED };
 const PLAIN: Settings = { topology: "node", replicas: 0, scripts: true };
 
 export class RedisOpenStore implements OpenStore<null> {
   readonly guarantees: Guarantees;
   readonly #port: RedisPort;
   readonly #env: StoreEnv;
-  readonly #names: Names;
+  readonly #names: RedisKeys;
   readonly #notifications: Notifications;
   readonly #commands: Commands;
   readonly #requests: OpenRequests;
@@ -74,7 +74,7 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 
   static async open(
-    connect: (around: Surroundings) => RedisPort | Promise<RedisPort>,
+    connect: (topologyEnv: TopologyEnv) => RedisPort | Promise<RedisPort>,
     env: StoreEnv,
     settings: Settings = PLAIN,
   ): Promise<RedisOpenStore> {
@@ -83,13 +83,15 @@ export class RedisOpenStore implements OpenStore<null> {
       port = await connect({ vet: (node) => vet(node, env.allow), system: env.system });
       const [scripts] = await Promise.all([
         settings.scripts && mayRunScripts(port),
-        refuseUnsafe(port, env.allow),
+        rejectUnsafe(port, env.allow),
       ]);
-      if (port.session === undefined && (settings.replicas > 0 || !scripts)) throw sessionError();
+      if (port.dedicate === undefined && (settings.replicas > 0 || !scripts)) throw sessionError();
       const proc = env.system.randomId().slice(0, PROC_LENGTH);
-      const names = new Names(env.namespace);
+      const names = new RedisKeys(env.namespace);
       const shared = { port, names, proc, system: env.system, replicas: settings.replicas };
-      const Way = scripts ? ScriptCommands : (await import("./transaction-commands.ts")).TransactionCommands;
+      const Way = scripts
+        ? ScriptCommands
+        : (await import("./commands/transaction-commands.ts")).TransactionCommands;
       const store = new RedisOpenStore(env, shared, new Way(shared), guaranteesFor({ ...settings, scripts }));
       await Promise.all([store.#notifications.start(), store.#commands.prepare?.(OPENING)]);
       return store;
@@ -140,7 +142,7 @@ export class RedisOpenStore implements OpenStore<null> {
     return held ? "released" : "not-held";
   }
 
-  /** Their commands leave together, so that many cost one round trip. */
+  /** The commands leave together, so that many requests cost one round trip. */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     return abandonEach(requests, io, async (request) => {
       await this.#end(request, [], io);
@@ -156,8 +158,8 @@ export class RedisOpenStore implements OpenStore<null> {
     return this.#notifications.wake(request.id, wake);
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#notifications.onLoss(tell);
+  onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    return this.#notifications.onLoss(report);
   }
 
   async owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
@@ -179,10 +181,10 @@ export class RedisOpenStore implements OpenStore<null> {
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
     let left = options.limit;
-    const pages = keysWith(this.#port, this.#names, options.prefix, io)[Symbol.asyncIterator]();
+    const pages = scanKeys(this.#port, this.#names, options.prefix, io)[Symbol.asyncIterator]();
     const next = (): Promise<IteratorResult<string[]>> => this.#named("list the locks", () => pages.next());
     for (let page = await next(); page.done !== true; page = await next()) {
-      for (const info of await this.#look(page.value, io)) {
+      for (const info of await this.#inspectMany(page.value, io)) {
         if (left <= 0) return;
         left -= 1;
         yield info;
@@ -198,8 +200,8 @@ export class RedisOpenStore implements OpenStore<null> {
 
   async check(io: Io): Promise<readonly Finding[]> {
     try {
-      const found = await findings(this.#port, this.#replicas, io, () => this.#env.system.monoMs());
-      return [...found, ...noPush(this.#notifications.failure)];
+      const found = await findProblems(this.#port, this.#replicas, io, () => this.#env.system.monoMs());
+      return [...found, ...missingSubscription(this.#notifications.failure)];
     } catch (error) {
       throw redisError(error, "be checked");
     }
@@ -216,7 +218,7 @@ export class RedisOpenStore implements OpenStore<null> {
   async #renewTogether(items: readonly RenewItem<null>[], io: Io): Promise<readonly RenewAnswer[]> {
     const alone = (item: RenewItem<null>): Promise<RenewAnswer[]> =>
       this.#commands.renew([item], io).catch((cause: unknown) => [{ state: "unknown", cause }]);
-    return together(
+    return runTogether(
       items,
       () => this.#commands.renew(items, io),
       async () => (await Promise.all(items.map(alone))).flat(),
@@ -229,10 +231,10 @@ export class RedisOpenStore implements OpenStore<null> {
     return this.#commands.end(request, fences, this.#requests.end(request.id), io);
   }
 
-  async #look(keys: readonly string[], io: Io): Promise<LockInfo[]> {
+  async #inspectMany(keys: readonly string[], io: Io): Promise<LockInfo[]> {
     const batches = batchesOf(
       keys.length,
-      LOOKED_AT_AT_ONCE,
+      INSPECTED_AT_ONCE,
       this.#slots((at) => keys[at]),
     );
     const found = await Promise.all(
@@ -240,18 +242,18 @@ export class RedisOpenStore implements OpenStore<null> {
         const some = batch.map((at) => keys[at] as string);
         const alone = (key: string): Promise<(LockInfo | LockError | null)[]> =>
           this.#commands.inspect([key], io);
-        return together(
+        return runTogether(
           some,
           () => this.#commands.inspect(some, io),
           async () => (await Promise.all(some.map((key) => alone(key).catch(damagedOnly)))).flat(),
         );
       }),
     );
-    // A damaged record is named by `inspect`; a list goes on without it.
+    // `inspect` reports a damaged record. A list passes over it.
     return found.flat().filter((info): info is LockInfo => info !== null && !LockError.is(info));
   }
 
-  /** By position, the slot of a key; null where all keys are in one place. */
+  /** The slot of the key at a position; null unless this is a Cluster. */
   #slots(keyAt: (at: number) => string | undefined): ((at: number) => number | undefined) | null {
     const port = this.#port;
     if (port.slotOf === undefined) return null;
@@ -272,7 +274,7 @@ export class RedisOpenStore implements OpenStore<null> {
   }
 }
 
-/** Nobody asks with this id again. */
+/** No attempt with this id follows. */
 function isOver(request: Request, answer: AttemptAnswer<null>): boolean {
   return "ended" in answer || ("busy" in answer && !request.queue);
 }
@@ -285,17 +287,17 @@ function directCalls(
   system: System,
 ): DirectCalls<null> {
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => void system.after(ms, resolve));
-  let patience: Patience & { readonly timeoutMs: number } = { signal: NEVER_ABORTED, timeoutMs: 0, sleep };
-  const patienceOf = ({ ttlMs }: Request): typeof patience => {
+  let call: CallContext & { readonly timeoutMs: number } = { signal: NEVER_ABORTED, timeoutMs: 0, sleep };
+  const callOf = ({ ttlMs }: Request): typeof call => {
     const timeoutMs = Math.min(LONGEST_CALL_MS, Math.max(SHORTEST_CALL_MS, ttlMs / 3));
-    if (patience.timeoutMs !== timeoutMs) patience = { signal: NEVER_ABORTED, timeoutMs, sleep };
-    return patience;
+    if (call.timeoutMs !== timeoutMs) call = { signal: NEVER_ABORTED, timeoutMs, sleep };
+    return call;
   };
   return {
     attempt(request, settle) {
       const open = requests.begin(request);
       if (open === null) return process.nextTick(settle, null, { ended: true });
-      fastPath.attempt(request, open, patienceOf(request), (error, answer) => {
+      fastPath.attempt(request, open, callOf(request), (error, answer) => {
         if (answer !== null && isOver(request, answer)) requests.ended(request.id);
         settle(error, answer);
       });
@@ -306,8 +308,8 @@ function directCalls(
         if (held !== null) requests.ended(request.id);
         settle(error, held === null ? null : held ? "released" : "not-held");
       };
-      if (lateUntilMs === 0) return fastPath.release(request, String(lastFence), patienceOf(request), answer);
-      commands.endAlone(request, [String(lastFence)], lateUntilMs, patienceOf(request)).then(
+      if (lateUntilMs === 0) return fastPath.release(request, String(lastFence), callOf(request), answer);
+      commands.endAlone(request, [String(lastFence)], lateUntilMs, callOf(request)).then(
         (held) => answer(null, held),
         (error: unknown) => answer(error, null),
       );
@@ -315,8 +317,8 @@ function directCalls(
   };
 }
 
-/** Work on many keys at once, or on each alone where one of them keeps the others from it. */
-async function together<T>(
+/** Works on many keys at once, or on each alone if one of them makes the rest fail. */
+async function runTogether<T>(
   all: readonly unknown[],
   run: () => Promise<T>,
   oneByOne: () => Promise<T>,

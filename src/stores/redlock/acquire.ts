@@ -13,8 +13,8 @@
 import { isUnsent, markUnsent, StoreUnavailableError } from "../../core/errors.ts";
 import type { AttemptAnswer, HolderInfo, Request } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
-import type { Names } from "../redis/names.ts";
-import { type Reply, textOf } from "../redis/port.ts";
+import type { RedisKeys } from "../redis/commands/keys.ts";
+import { type Reply, textOf } from "../redis/client/port.ts";
 import { closedError } from "./errors.ts";
 import type { FenceGenerator } from "./fence-generator.ts";
 import { CLAIM_MS, POLL_MS } from "./guarantees.ts";
@@ -59,7 +59,7 @@ export interface AcquireContext {
   readonly membership: Membership;
   readonly states: RequestStates;
   readonly fences: FenceGenerator;
-  readonly names: Names;
+  readonly names: RedisKeys;
   readonly system: System;
 }
 

@@ -1,4 +1,4 @@
-// How nodes fail and disagree, told to people: one reason per node, never a bare "no quorum" (P17).
+// Errors of nodes and disagreements as errors of ours: one reason per node, never a bare "no quorum" (P17).
 
 import {
   InvalidArgumentError,
@@ -23,7 +23,10 @@ export function reasonOf(error: unknown): string {
   if (text.startsWith("MISCONF")) return `cannot write to its disk, free some space: ${firstLine(text)}`;
   if (text.startsWith("OOM")) return `memory is full: ${firstLine(text)}`;
   if (/^NOPERM|user executing the script can't/.test(text))
-    return `this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish +subscribe +scan +type: ${firstLine(text)}`;
+    return (
+      "this user may not do that, it needs +evalsha +eval +get +set +pexpire +time +info +publish " +
+      `+subscribe +scan +type: ${firstLine(text)}`
+    );
   return firstLine(text);
 }
 
@@ -68,7 +71,8 @@ export function closedError(key?: string): StoreUnavailableError {
 export function rejectLong(key: string, ms: number, maxTtlMs: number): void {
   if (ms <= maxTtlMs) return;
   throw new InvalidArgumentError(
-    `${showKey(key)} was asked for with ${ms} ms, and the redlock store is set to maxTtl ${maxTtlMs} ms: use a shorter ttl (it is renewed while held), or a larger maxTtl in every process`,
+    `${showKey(key)} was asked for with ${ms} ms, and the redlock store is set to maxTtl ${maxTtlMs} ms: ` +
+      "use a shorter ttl (it is renewed while held), or a larger maxTtl in every process",
     { key },
   );
 }

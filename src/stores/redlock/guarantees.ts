@@ -2,9 +2,9 @@
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** A waiter looks so often, whatever it hears. */
+/** A waiter attempts again at least this often, whatever its notifications. */
 export const POLL_MS = 250;
-/** A key that was released is kept so long for the request that is next. */
+/** How long a released key is reserved for the next waiter. */
 export const CLAIM_MS = 150;
 
 export const redlockGuarantees: Guarantees = {
@@ -31,10 +31,11 @@ export const redlockGuarantees: Guarantees = {
     "a minority of the nodes killed and restarted, with or without their data",
   ],
   needs: [
-    "an odd number of Redis or Valkey masters, 6.2 or later, five or more, that share no machine, no disk and no power",
+    "an odd number of Redis or Valkey masters, 6.2 or later, five or more, that share no machine, no disk " +
+      "and no power",
     "maxmemory-policy noeviction on every node",
-    "node clocks that are slewed, not set: where one jumps forward under a grant of a bare majority, a client " +
-      "that is new to the node can become a second holder; the fence holds",
+    "node clocks that are slewed, not set: where one jumps forward under a grant of a bare majority, a " +
+      "client that is new to the node can become a second holder; the fence holds",
     "the same nodes and the same maxTtl in every process",
   ],
 };

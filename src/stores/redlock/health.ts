@@ -3,8 +3,8 @@
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Finding, Io } from "../../core/store.ts";
-import { type Info, parseInfo, type Reading, readClock } from "../redis/facts.ts";
-import { textOf } from "../redis/port.ts";
+import { type Info, parseInfo, type ClockReading, readClock } from "../redis/topology/server-info.ts";
+import { textOf } from "../redis/client/port.ts";
 import { EVICTION_FIX } from "../shared/eviction.ts";
 import { reasonOf } from "./errors.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -15,15 +15,15 @@ import type { NotVoting } from "./script-replies.ts";
 
 /** Clocks further apart than this eat up the grace of short leases. */
 const SKEW_MS = 100;
-const WELL_MANY = 5;
+const ENOUGH_NODES = 5;
 
 interface Report {
   readonly notVoting: NotVoting | null;
   readonly info: Info;
-  readonly clock: Reading;
+  readonly clock: ClockReading;
 }
 
-/** Refuses a number of nodes that cannot keep the promises, unless it is allowed by name. */
+/** Rejects a number of nodes that cannot keep the promises, unless the caller accepts it by name. */
 export function rejectFew(nodes: number, allow: readonly string[]): void {
   if ((nodes >= 3 && nodes % 2 === 1) || allow.includes("few-nodes")) return;
   const why =
@@ -39,7 +39,7 @@ export function rejectFew(nodes: number, allow: readonly string[]): void {
   );
 }
 
-/** Two votes of one server are one vote too many. */
+/** Rejects a server that is named twice: it would vote twice. */
 export function rejectSame(nodes: readonly Node[]): void {
   const known = new Map<string, Node>();
   for (const node of nodes) {
@@ -54,13 +54,13 @@ export function rejectSame(nodes: readonly Node[]): void {
   }
 }
 
-/** Nodes that may drop locks are no nodes. */
+/** Rejects nodes that may drop locks. */
 export function rejectEvicting(votes: readonly Vote<unknown>[]): void {
   for (const vote of votes)
     if (vote.state === "failed" && vote.error instanceof UnsafeStoreError) throw vote.error;
 }
 
-export async function findings(
+export async function findProblems(
   nodeSet: NodeSet,
   membership: Membership,
   unsubscribed: ReadonlyMap<Node, Error>,
@@ -72,7 +72,7 @@ export async function findings(
     io,
   );
   const found: Finding[] = [...fewNodes(nodeSet.nodes.length)];
-  const clocks: Reading[] = [];
+  const clocks: ClockReading[] = [];
   votes.forEach((vote, at) => {
     const { name } = nodeSet.nodes[at] as Node;
     if (vote.state !== "answered") {
@@ -86,10 +86,10 @@ export async function findings(
     found.push(...settings(name, info));
   });
   for (const [node, error] of unsubscribed) {
-    // Of one that cannot be reached everything has been said.
+    // A node that cannot be reached has a finding already.
     if (votes[nodeSet.nodes.indexOf(node)]?.state === "answered") found.push(noPush(node.name, error));
   }
-  return [...found, ...skew(clocks)];
+  return [...found, ...findClockSkew(clocks)];
 }
 
 async function report(node: Node, membership: Membership, io: Io, nowMs: () => number): Promise<Report> {
@@ -97,11 +97,11 @@ async function report(node: Node, membership: Membership, io: Io, nowMs: () => n
     membership.registerNode(node).catch(ignoreUnwritable),
     node.send(["INFO"], io).then((text) => parseInfo(textOf(text))),
   ]);
-  // By itself: whatever shares the connection would be taken for a slow network.
+  // Alone: a command that shares the connection would look like a slow network.
   return { notVoting, info, clock: await readClock(node, io, nowMs) };
 }
 
-/** A replica takes no writes, a node that may evict is not greeted: what they are, is told by their INFO. */
+/** A replica takes no writes, and a node that may evict is not registered. Their INFO says what they are. */
 function ignoreUnwritable(error: unknown): null {
   if (error instanceof UnsafeStoreError) return null;
   if (error instanceof Error && error.message.startsWith("READONLY")) return null;
@@ -109,7 +109,7 @@ function ignoreUnwritable(error: unknown): null {
 }
 
 function fewNodes(nodes: number): Finding[] {
-  if (nodes >= WELL_MANY && nodes % 2 === 1) return [];
+  if (nodes >= ENOUGH_NODES && nodes % 2 === 1) return [];
   return [
     {
       id: "few-nodes",
@@ -154,8 +154,8 @@ function settings(node: string, info: Info): Finding[] {
   return found;
 }
 
-/** The middle one is taken to be right. What a slow network explains is no difference. */
-export function skew(clocks: readonly Reading[]): Finding[] {
+/** The middle clock counts as right. A difference that a slow network explains is no finding. */
+export function findClockSkew(clocks: readonly ClockReading[]): Finding[] {
   const middle = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)[clocks.length >> 1];
   if (middle === undefined) return [];
   return clocks.flatMap(({ name, aheadMs, errorMs }) => {

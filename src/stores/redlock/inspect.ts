@@ -1,10 +1,10 @@
-// What nodes say of keys, merged. A holder is whoever a majority knows as the holder, and so is a waiter.
-// What each node says is shown beside it. A listing takes the names that any node has, a page at a time.
+// Merges what the nodes know of keys. A request holds a key, or waits for it, if a majority knows it so. What
+// each node knows is shown beside it. A list takes the keys that any node has, a page at a time.
 
 import type { NodeReason } from "../../core/errors.ts";
 import type { HolderInfo, Io, LockInfo, WaiterInfo } from "../../core/store.ts";
-import { globFree, type Names } from "../redis/names.ts";
-import { listOf, textOf } from "../redis/port.ts";
+import { escapeGlob, type RedisKeys } from "../redis/commands/keys.ts";
+import { listOf, textOf } from "../redis/client/port.ts";
 import { quorumError, reasonOf } from "./errors.ts";
 import type { Node } from "./node.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -15,7 +15,7 @@ const LISTED_AT_ONCE = 100;
 
 export async function* listLocks(
   nodeSet: NodeSet,
-  names: Names,
+  names: RedisKeys,
   options: { readonly prefix: string; readonly limit: number },
   io: Io,
   inspect: (keys: readonly string[]) => Promise<readonly LockInfo[]>,
@@ -51,9 +51,9 @@ export async function* listLocks(
   throw quorumError("list", undefined, reasons, nodeSet.majority);
 }
 
-async function* pages(node: Node, names: Names, prefix: string, io: Io): AsyncIterable<string[]> {
+async function* pages(node: Node, names: RedisKeys, prefix: string, io: Io): AsyncIterable<string[]> {
   const own = node.port?.keyPrefix ?? "";
-  const pattern = globFree(own) + names.pattern(prefix);
+  const pattern = escapeGlob(own) + names.pattern(prefix);
   let cursor = "0";
   do {
     const words = ["SCAN", cursor, "MATCH", pattern, "COUNT", String(LISTED_AT_ONCE)];

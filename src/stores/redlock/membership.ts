@@ -11,7 +11,8 @@
 
 import type { Finding, StoreNotice } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
-import { type Patience, listOf, type Reply, textOf } from "../redis/port.ts";
+import { type CallContext, listOf, type Reply, textOf } from "../redis/client/port.ts";
+import { escapeGlob } from "../redis/commands/keys.ts";
 import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import { evictingError } from "./errors.ts";
 import type { NodeSet } from "./node-set.ts";
@@ -30,7 +31,7 @@ const REFRESH_MS = 600_000;
 const WATCH_EVERY_MS = 100;
 /** Reading all records of a node may take a while. */
 const READ_ALL_MS = 10_000;
-const NO_DEADLINE: Patience = { signal: NEVER_ABORTED };
+const NO_DEADLINE: CallContext = { signal: NEVER_ABORTED };
 
 type MembershipScript = "inspect" | "maxFence" | "quarantine" | "readmit" | "register" | "sweep";
 
@@ -253,7 +254,7 @@ export class Membership {
   }
 
   #globPrefix(node: Node): string {
-    return (node.port?.keyPrefix ?? "").replace(/[*?[\]\\^]/g, (char) => `\\${char}`);
+    return escapeGlob(node.port?.keyPrefix ?? "");
   }
 
   /**

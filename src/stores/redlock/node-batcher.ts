@@ -2,7 +2,7 @@
 // call, not the vote. A batch never waits for more than that turn, and an item that fails fails alone.
 
 import type { System } from "../../core/system.ts";
-import { type Patience, type Reply, textOf } from "../redis/port.ts";
+import { type CallContext, type Reply, textOf } from "../redis/client/port.ts";
 import type { Node } from "./node.ts";
 import { scripts } from "./scripts.generated.ts";
 
@@ -79,7 +79,7 @@ export class NodeBatcher {
         for (const [nth, item] of items.entries()) deliver(at, item, replies[nth]);
       },
       (error: unknown) => {
-        // Nothing has run: the server was restarted, or somebody flushed its scripts.
+        // Nothing has run: the server was restarted, or its scripts were flushed.
         if (words[0] === "EVALSHA" && error instanceof Error && error.message.startsWith("NOSCRIPT")) {
           [words[0], words[1]] = ["EVAL", scripts.batch.text];
           this.#ask(at, words, items, call);
@@ -98,7 +98,7 @@ function deliver(at: number, item: BatchItem, reply: Reply): void {
 /**
  * What a batch gives to a client that has to connect first. On a connection that works it is not looked at.
  */
-class BatchCall implements Patience {
+class BatchCall implements CallContext {
   readonly timeoutMs: number;
   readonly #system: System;
   #signal: AbortSignal | null = null;

@@ -8,13 +8,13 @@
 import { markUnsent } from "../../core/errors.ts";
 import { ServerClock, type ServerReading } from "../../core/lease/server-clock.ts";
 import type { System } from "../../core/system.ts";
-import { type Patience, type RedisPort, type Reply, runScript } from "../redis/port.ts";
+import { type CallContext, type RedisPort, type Reply, runScript } from "../redis/client/port.ts";
 import type { Voter } from "./quorum-call.ts";
 import { scripts, type ScriptName } from "./scripts.generated.ts";
 
 /** No smaller movement of a node's clock is taken for a jump, whatever the grace. */
 const LEAST_JUMP_MS = 50;
-/** Between two attempts to connect to a node that refused. */
+/** Between two attempts to connect to a node that could not be reached. */
 const RECONNECT_MS = 500;
 /** A node with so many unanswered commands is silent if it has not answered anything for so long. */
 const MOST_UNANSWERED = 20;
@@ -93,22 +93,22 @@ export class Node implements Voter {
     return this.#connecting;
   }
 
-  send(words: readonly string[], patience: Patience): Promise<Reply> {
+  send(command: readonly string[], call: CallContext): Promise<Reply> {
     const port = this.#port;
-    if (port !== null) return this.#sendNow(port, words, patience);
+    if (port !== null) return this.#sendNow(port, command, call);
     const connected = this.connected().catch((error: unknown) => {
       throw markUnsent(error);
     });
-    return connected.then((opened) => this.#sendNow(opened, words, patience));
+    return connected.then((opened) => this.#sendNow(opened, command, call));
   }
 
   script(
     name: ScriptName,
     keys: readonly string[],
     args: readonly string[],
-    patience: Patience,
+    call: CallContext,
   ): Promise<Reply> {
-    return runScript(this, scripts[name], keys, args, patience);
+    return runScript(this, scripts[name], keys, args, call);
   }
 
   /** An answer carried the node's time and its last quarantine. */
@@ -117,7 +117,7 @@ export class Node implements Voter {
     const serverMs = Number(seconds) * 1_000 + Number(us) / 1_000;
     const reading = { serverMs, sentMs, receivedMs: this.#system.monoMs() };
     const movedMs = this.#clock.movedMs(reading, Math.max(LEAST_JUMP_MS, this.graceMs));
-    // Where it has been in quarantine since, somebody else has seen the jump.
+    // If the node has been in quarantine since, another client has seen the jump.
     if (movedMs !== 0 && quarantine === this.quarantine) this.jump ??= { movedMs, reading, quarantine };
     else this.#takeReading(reading, quarantine);
   }
@@ -144,13 +144,13 @@ export class Node implements Voter {
     await this.#port?.close();
   }
 
-  #sendNow(port: RedisPort, words: readonly string[], patience: Patience): Promise<Reply> {
+  #sendNow(port: RedisPort, command: readonly string[], call: CallContext): Promise<Reply> {
     const nowMs = this.#system.monoMs();
     if (this.#unanswered >= MOST_UNANSWERED && this.#isSilent(nowMs)) return Promise.reject(NOT_SENT);
     // After a failure the node has yet to show that it answers: a new connection proves nothing.
     if (this.#unanswered === 0 && !this.#hasFailed) this.#heardMs = nowMs;
     this.#unanswered += 1;
-    const reply = port.send(words, patience, words[3]);
+    const reply = port.send(command, call, command[3]);
     reply.then(this.#answered, this.#failed);
     return reply;
   }

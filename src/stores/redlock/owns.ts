@@ -2,7 +2,7 @@
 // moment at which a lease ends the nodes may disagree, which is no answer: they are asked again.
 
 import type { Io } from "../../core/store.ts";
-import { type Reply, textOf } from "../redis/port.ts";
+import { type Reply, textOf } from "../redis/client/port.ts";
 import type { Node } from "./node.ts";
 import type { NodeSet } from "./node-set.ts";
 import { count, type Vote } from "./quorum-call.ts";

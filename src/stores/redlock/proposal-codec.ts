@@ -34,7 +34,7 @@ export class ProposalCodec {
   }
 
   /**
-   * `used`: the last fence that was used, or "" where nobody can say. `proposed`: the largest that was
+   * `used`: the last fence that was used, or "" if that is unknown. `proposed`: the largest that was
    * proposed.
    */
   end(id: string, used: string, proposed: number): string {

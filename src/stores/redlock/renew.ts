@@ -2,7 +2,7 @@
 // when no majority can have it any more, unknown while neither is certain.
 
 import type { Io, RenewAnswer, RenewItem } from "../../core/store.ts";
-import { listOf, type Reply, textOf } from "../redis/port.ts";
+import { listOf, type Reply, textOf } from "../redis/client/port.ts";
 import type { Cookie } from "./acquire.ts";
 import type { Node } from "./node.ts";
 import type { NodeSet } from "./node-set.ts";

@@ -2,7 +2,7 @@
 // larger than what some clients give as a number.
 
 import type { HolderInfo } from "../../core/store.ts";
-import { listOf, type Reply, textOf } from "../redis/port.ts";
+import { listOf, type Reply, textOf } from "../redis/client/port.ts";
 
 const REVOKED = "revoked:";
 

@@ -1,6 +1,6 @@
 // The scripts of src/stores/redlock/scripts, made by scripts/lua.mjs: change those files and run `npm run build`.
 
-import type { Script } from "../redis/port.ts";
+import type { Script } from "../redis/client/port.ts";
 
 export type ScriptName = "batch" | "inspect" | "maxFence" | "note" | "owns" | "quarantine" | "readmit" | "register" | "renew" | "revoke" | "sweep";
 

@@ -1,5 +1,6 @@
 // The contract over N independent masters, one method per call. Every call asks all nodes at once, and
-// answers as soon as a majority has decided it. What it cannot know it throws, with one reason per node.
+// answers as soon as a majority has decided. If it does not know an outcome, it throws, with one reason per
+// node.
 
 import type {
   AttemptAnswer,
@@ -22,13 +23,13 @@ import type {
 } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { abandonEach } from "../shared/abandon-each.ts";
-import { Names } from "../redis/names.ts";
-import { listOf, type Patience, type Reply, textOf } from "../redis/port.ts";
+import { RedisKeys } from "../redis/commands/keys.ts";
+import { listOf, type CallContext, type Reply, textOf } from "../redis/client/port.ts";
 import { Acquirer, type Cookie } from "./acquire.ts";
 import { closedError, rejectLong } from "./errors.ts";
 import { FenceGenerator } from "./fence-generator.ts";
 import { CLAIM_MS, redlockGuarantees } from "./guarantees.ts";
-import { findings } from "./health.ts";
+import { findProblems, rejectEvicting, rejectSame } from "./health.ts";
 import { listLocks, lockInfo } from "./inspect.ts";
 import { majorityAnswer } from "./majority-answer.ts";
 import { Membership } from "./membership.ts";
@@ -36,6 +37,7 @@ import type { Node } from "./node.ts";
 import { NodeBatcher } from "./node-batcher.ts";
 import { NodeSet } from "./node-set.ts";
 import { Notifications } from "./notifications.ts";
+import type { RedlockSettings } from "./options.ts";
 import { queryOwnership } from "./owns.ts";
 import { count, type Vote } from "./quorum-call.ts";
 import { renewAll } from "./renew.ts";
@@ -43,20 +45,17 @@ import { RequestStates } from "./request-state.ts";
 import { type Inspection, JUMPED, type NotVoting, readInspection, readNotVoting } from "./script-replies.ts";
 import type { ScriptName } from "./scripts.generated.ts";
 
+/** A slower node is registered with its first vote. */
+const LONGEST_REGISTRATION_MS = 300;
 /** Enough to distinguish a handful of processes. Records have a column of this width for it. */
 const PROC_LENGTH = 16;
 const REVOKE_ANSWERS: readonly RevokeAnswer[] = ["revoked", "other-fence", "free"];
 
-export interface RedlockSettings {
-  readonly maxTtlMs: number;
-  readonly nodeTimeoutMs: number;
-}
-
 export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly guarantees: Guarantees = redlockGuarantees;
-  readonly nodeSet: NodeSet;
-  readonly membership: Membership;
-  readonly #names: Names;
+  readonly #nodeSet: NodeSet;
+  readonly #membership: Membership;
+  readonly #names: RedisKeys;
   readonly #markerKey: string;
   readonly #notifications: Notifications;
   readonly #states = new RequestStates();
@@ -67,16 +66,16 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   readonly #head: readonly string[];
   #closed = false;
 
-  constructor(nodes: readonly Node[], env: StoreEnv, settings: RedlockSettings) {
+  private constructor(nodes: readonly Node[], env: StoreEnv, settings: RedlockSettings) {
     const { system, namespace } = env;
     this.#settings = settings;
     this.#system = system;
-    this.#names = new Names(namespace);
+    this.#names = new RedisKeys(namespace);
     const proc = system.randomId().slice(0, PROC_LENGTH);
     this.#head = [this.#names.channels, proc, String(CLAIM_MS)];
     this.#markerKey = `${namespace}:node`;
-    this.nodeSet = new NodeSet(nodes, system, settings.nodeTimeoutMs);
-    this.membership = new Membership(this.nodeSet, {
+    this.#nodeSet = new NodeSet(nodes, system, settings.nodeTimeoutMs);
+    this.#membership = new Membership(this.#nodeSet, {
       markerKey: this.#markerKey,
       pattern: this.#names.pattern(""),
       head: this.#head,
@@ -87,9 +86,9 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     });
     this.#notifications = new Notifications(nodes, this.#names.channels + proc);
     this.#acquirer = new Acquirer({
-      nodeSet: this.nodeSet,
+      nodeSet: this.#nodeSet,
       batcher: new NodeBatcher(nodes, this.#markerKey, this.#head, system),
-      membership: this.membership,
+      membership: this.#membership,
       states: this.#states,
       fences: new FenceGenerator(system),
       names: this.#names,
@@ -97,9 +96,41 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     });
   }
 
-  /** Resolves when a majority is subscribed to. */
-  listen(): Promise<void> {
-    return this.#notifications.start();
+  /** Opens at least a majority of the nodes, all of them different, each registered so that it may vote. */
+  static async open(
+    nodes: readonly Node[],
+    env: StoreEnv,
+    settings: RedlockSettings,
+  ): Promise<RedlockOpenStore> {
+    const store = new RedlockOpenStore(nodes, env, settings);
+    try {
+      await store.#nodeSet.open();
+      await store.#register(nodes, Math.min(LONGEST_REGISTRATION_MS, settings.nodeTimeoutMs));
+      return store;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  async #register(nodes: readonly Node[], timeoutMs: number): Promise<void> {
+    // Holders learn of a revocation by notification. Nothing depends on it, so it is not awaited for long.
+    const subscribed = Promise.race([
+      this.#notifications.start(),
+      new Promise<void>((resolve) => void this.#system.after(timeoutMs, resolve, "background")),
+    ]);
+    const { votes } = await this.#nodeSet.ask<NotVoting | null, never>(
+      {
+        ask: (node) => this.#membership.registerNode(node),
+        decide: () => null,
+        nodeTimeoutMs: timeoutMs,
+      },
+      { timeoutMs },
+    );
+    rejectSame(nodes);
+    rejectEvicting(votes);
+    if (count(votes, (answer) => answer?.why === "ready") > 0) await this.#membership.readmitAll();
+    await subscribed;
   }
 
   async attempt(request: Request, { timeoutMs }: Io): Promise<AttemptAnswer<Cookie>> {
@@ -125,7 +156,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]> {
     for (const { request, ttlMs } of items) rejectLong(this.#keyOf(request), ttlMs, this.#settings.maxTtlMs);
-    return renewAll(this.nodeSet, items, io, (node, keys, args) => this.#renewOn(node, keys, args, io));
+    return renewAll(this.#nodeSet, items, io, (node, keys, args) => this.#renewOn(node, keys, args, io));
   }
 
   async release(
@@ -156,15 +187,15 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   }
 
   onNotice(report: (notice: StoreNotice) => void): () => void {
-    this.membership.report = report;
+    this.#membership.report = report;
     return () => {
-      this.membership.report = () => {};
+      this.#membership.report = () => {};
     };
   }
 
   owns(request: Request, _cookie: Cookie, io: Io): Promise<boolean> {
     const key = this.#keyOf(request);
-    return queryOwnership(this.nodeSet, key, io, (node) => this.#ask(node, "owns", [key], [request.id], io));
+    return queryOwnership(this.#nodeSet, key, io, (node) => this.#ask(node, "owns", [key], [request.id], io));
   }
 
   async note(request: Request, _cookie: Cookie, note: Note, io: Io): Promise<void> {
@@ -173,16 +204,16 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
     const votes = await this.#inspect([key], io);
-    if (count(votes, () => true) < this.nodeSet.majority)
-      throw this.nodeSet.error("inspection", key, votes, () => "answered");
-    return lockInfo(this.nodeSet, key, votes, 0);
+    if (count(votes, () => true) < this.#nodeSet.majority)
+      throw this.#nodeSet.error("inspection", key, votes, () => "answered");
+    return lockInfo(this.#nodeSet, key, votes, 0);
   }
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
     if (this.#closed) throw closedError();
-    yield* listLocks(this.nodeSet, this.#names, options, io, async (keys) => {
+    yield* listLocks(this.#nodeSet, this.#names, options, io, async (keys) => {
       const votes = await this.#inspect(keys, io);
-      return keys.flatMap((key, at) => lockInfo(this.nodeSet, key, votes, at) ?? []);
+      return keys.flatMap((key, at) => lockInfo(this.#nodeSet, key, votes, at) ?? []);
     });
   }
 
@@ -194,14 +225,14 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   async check(io: Io): Promise<readonly Finding[]> {
     if (this.#closed) throw closedError();
     const { unsubscribed } = this.#notifications;
-    return findings(this.nodeSet, this.membership, unsubscribed, io, () => this.#system.monoMs());
+    return findProblems(this.#nodeSet, this.#membership, unsubscribed, io, () => this.#system.monoMs());
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#acquirer.isClosed = true;
     await this.#notifications.close();
-    await this.nodeSet.close();
+    await this.#nodeSet.close();
   }
 
   async #end(request: Request, used: string, goal: string, { timeoutMs }: Io): Promise<boolean> {
@@ -218,9 +249,9 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     io: Io,
   ): Promise<W> {
     if (this.#closed) throw closedError(key);
-    const { majority } = this.nodeSet;
+    const { majority } = this.#nodeSet;
     const [record, head] = [[this.#names.record(key)], [...this.#head, ...args]];
-    const { decision, votes } = await this.nodeSet.ask<string, W>(
+    const { decision, votes } = await this.#nodeSet.ask<string, W>(
       {
         ask: async (node) => textOf(await node.script(name, record, head, io)),
         decide: (now) => majorityAnswer(now, words, majority, name === "revoke"),
@@ -229,7 +260,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     );
     if (decision !== null) return decision;
     const goal = name === "revoke" ? "revocation" : name;
-    throw this.nodeSet.error(goal, key, votes, (word) => `answered ${word}`);
+    throw this.#nodeSet.error(goal, key, votes, (word) => `answered ${word}`);
   }
 
   async #inspect(keys: readonly string[], io: Io): Promise<readonly Vote<Inspection>[]> {
@@ -240,7 +271,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       node.readClock(found.clock, sentMs);
       return found;
     };
-    return (await this.nodeSet.ask<Inspection, never>({ ask, decide: () => null }, io)).votes;
+    return (await this.#nodeSet.ask<Inspection, never>({ ask, decide: () => null }, io)).votes;
   }
 
   /** A node that may not vote is asked once more if it can be readmitted. */
@@ -249,13 +280,13 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     name: ScriptName,
     keys: readonly string[],
     args: readonly string[],
-    io: Patience,
+    io: CallContext,
   ): Promise<Reply> {
     const names = [this.#markerKey, ...keys.map((key) => this.#names.record(key))];
     const words = [...this.#head, ...args];
     const reply = await node.script(name, names, words, io);
     const notVoting = readNotVoting(reply);
-    if (notVoting === null || !(await this.membership.tryReadmit(node, notVoting))) return reply;
+    if (notVoting === null || !(await this.#membership.tryReadmit(node, notVoting))) return reply;
     return node.script(name, names, words, io);
   }
 
@@ -264,7 +295,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
     node: Node,
     keys: readonly string[],
     args: readonly string[],
-    io: Patience,
+    io: CallContext,
   ): Promise<Reply | NotVoting> {
     for (let tries = 1; ; tries += 1) {
       const sentMs = this.#system.monoMs();
@@ -272,7 +303,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
       if (readNotVoting(reply) !== null) return reply;
       node.readClock(textOf(listOf(reply).at(-1)), sentMs);
       if (node.jump === null) return reply;
-      if (tries > 1 || !(await this.membership.tryReadmit(node, JUMPED))) return JUMPED;
+      if (tries > 1 || !(await this.#membership.tryReadmit(node, JUMPED))) return JUMPED;
     }
   }
 
@@ -280,7 +311,7 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
   #admit(request: Request): Request {
     const longestMs = Math.max(request.ttlMs, request.keepMs);
     rejectLong(this.#keyOf(request), longestMs, this.#settings.maxTtlMs);
-    this.membership.refresh();
+    this.#membership.refresh();
     this.#notifications.attempted(request.id);
     return request;
   }

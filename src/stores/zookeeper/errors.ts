@@ -1,4 +1,5 @@
-// How ZooKeeper fails, told to people: what happened and what to do (P17). Never decides anything; the cause is kept.
+// Errors of ZooKeeper as errors of holdfast: what happened and what to do (P17), with the original as the
+// cause.
 
 import {
   InvalidArgumentError,
@@ -19,10 +20,12 @@ interface Known {
 const KNOWN: readonly Known[] = [
   {
     code: Code.noAuth,
-    say: "these credentials may not touch the nodes of the lock: all processes need the same user and password, and the right to create below the chroot",
+    say:
+      "these credentials may not access the nodes of the lock: all processes need the same user and " +
+      "password, and the right to create below the chroot",
     retryable: false,
   },
-  { code: Code.authFailed, say: "the server refuses the user name or the password", retryable: false },
+  { code: Code.authFailed, say: "the server rejects the user name or the password", retryable: false },
   { code: Code.sessionExpired, say: "the session has expired", retryable: true },
   { code: Code.sessionMoved, say: "the session has moved to another server", retryable: true },
   { code: Code.throttled, say: "the server is overloaded", retryable: true },

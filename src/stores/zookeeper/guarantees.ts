@@ -4,12 +4,12 @@ import type { Guarantees } from "../../core/store.ts";
 
 export const DEFAULT_SESSION_MS = 10_000;
 
-/** A waiter looks by itself so often; watches are quicker. */
+/** How often a waiter attempts without a notification. */
 export const POLL_MS = 1_000;
 
 /**
- * The share of the session timeout for which a holder may believe in an answer, counted from its request. The rest belongs to
- * what a server may know and not yet have told the leader, to a leader that was replaced without noticing, and to ticks.
+ * The share of the session timeout for which a grant is valid, counted from its request. The rest covers what
+ * a server has not forwarded to the leader yet, a leader that was replaced without noticing, and ticks.
  */
 const WINDOW_SHARE = 0.6;
 /** Sessions end with a tick of the leader, and two ticks are the shortest session. */
@@ -18,7 +18,7 @@ const EXPIRY_SHARE = 1.5;
 export function zookeeperGuarantees(sessionMs: number = DEFAULT_SESSION_MS): Guarantees {
   const endsMs = Math.ceil(sessionMs * EXPIRY_SHARE);
   return {
-    // The number of the transaction that made the place in line: it grows over the whole ensemble and outlives everything.
+    // The number of the transaction that created the queue node. It grows over the whole ensemble.
     fence: "G3",
     ends: "session",
     freeAfterCrashMs: endsMs,

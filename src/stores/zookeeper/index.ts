@@ -1,15 +1,15 @@
-// `holdfast/zookeeper`: locks on a ZooKeeper ensemble, with a wire client of our own. This file stays light: the rest of the
-// store is loaded when one is opened, never on import.
+// `holdfast/zookeeper`: locks on a ZooKeeper ensemble, with a client of our own. This file stays light: the
+// rest of the store is loaded when a store is opened, never on import.
 
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
 import { zookeeperGuarantees } from "./guarantees.ts";
-import { readSettings, type ZooKeeperOptions } from "./settings.ts";
+import { readOptions, type ZooKeeperOptions } from "./options.ts";
 
 export { zookeeperGuarantees } from "./guarantees.ts";
-export type { ZooKeeperOptions } from "./settings.ts";
+export type { ZooKeeperOptions } from "./options.ts";
 
 export function zookeeper(options: ZooKeeperOptions): Store {
-  const settings = readSettings(options);
+  const settings = readOptions(options);
   return {
     name: "zookeeper",
     guarantees: zookeeperGuarantees(settings.sessionMs),

@@ -1,51 +1,51 @@
-// What a node says of whoever made it: words for people, and what an operator or the holder itself has written since.
+// The data of a queue node: details for people, and what an operator or the holder has written since. Nothing
+// in it decides who holds; node names alone do.
 
 import type { HolderInfo, Request, WaiterInfo } from "../../core/store.ts";
 import { UnsupportedError } from "../../core/errors.ts";
-import type { Entry } from "./names.ts";
+import type { Entry } from "./paths.ts";
 import type { Stat } from "./wire/ops.ts";
 
-export interface PlaceRecord {
+export interface NodeRecord {
   readonly label: string;
   readonly actor: string;
   readonly ttlMs: number;
   readonly keepMs: number;
-  /** Set when it wants several keys. */
+  /** Set if the request is for several keys. */
   readonly keys?: readonly string[];
-  /** The fence in use, where it is not the first. */
+  /** The fence in use, if it is not the first. */
   readonly used?: string;
   readonly waitingFor?: string;
   readonly revoked?: string;
 }
 
-/** So many fences belong to a place: its own and those that follow, for hand-offs inside its process. */
+/** Fences per queue node: its own, and those for hand-offs inside its process. */
 const FENCES_PER_ZXID = 8_192n;
 export const FENCE_ROOM: number = Number(FENCES_PER_ZXID) - 1;
 const LARGEST_ZXID = 2n ** 63n / FENCES_PER_ZXID;
 
-/** Zxids begin with the number of the leader's epoch in their upper half. */
+/** The upper half of a zxid is the epoch of its leader. */
 export function fenceOf(zxid: bigint): bigint {
   if (zxid > 0n && zxid < LARGEST_ZXID) return zxid * FENCES_PER_ZXID;
   throw new UnsupportedError(
-    `the ensemble has had ${zxid >> 32n} leaders, more than a fence of 64 bits can hold: start a new ensemble`,
+    `the ensemble has had ${zxid >> 32n} leaders, more than fit a fence of 64 bits: start a new ensemble`,
   );
 }
 
-export function newRecord(request: Request): PlaceRecord {
+export function newRecord(request: Request): NodeRecord {
   const { label, actor, ttlMs, keepMs, keys } = request;
   return { label, actor, ttlMs, keepMs, ...(keys.length > 1 ? { keys } : {}) };
 }
 
-export function writeRecord(record: PlaceRecord): Buffer {
+export function writeRecord(record: NodeRecord): Buffer {
   return Buffer.from(JSON.stringify(record));
 }
 
-/** Whatever was written there: a record of an unknown shape reads as an empty one. */
-export function readRecord(data: Buffer): PlaceRecord {
+/** A record of an unknown shape reads as an empty one. */
+export function readRecord(data: Buffer): NodeRecord {
   const found = parse(data);
-  const text = (name: keyof PlaceRecord): string => (typeof found[name] === "string" ? found[name] : "");
-  const number = (name: keyof PlaceRecord): number =>
-    Number.isFinite(found[name]) ? Number(found[name]) : 0;
+  const text = (name: keyof NodeRecord): string => (typeof found[name] === "string" ? found[name] : "");
+  const number = (name: keyof NodeRecord): number => (Number.isFinite(found[name]) ? Number(found[name]) : 0);
   const keys = found.keys as unknown;
   return {
     label: text("label"),
@@ -59,7 +59,7 @@ export function readRecord(data: Buffer): PlaceRecord {
   };
 }
 
-function parse(data: Buffer): Partial<PlaceRecord> {
+function parse(data: Buffer): Partial<NodeRecord> {
   try {
     const value: unknown = JSON.parse(data.toString());
     return typeof value === "object" && value !== null ? value : {};
@@ -68,34 +68,34 @@ function parse(data: Buffer): Partial<PlaceRecord> {
   }
 }
 
-/** One node as it was read. */
+/** One node with its data. */
 export interface Row {
   readonly entry: Entry;
   readonly stat: Stat;
-  readonly record: PlaceRecord;
+  readonly record: NodeRecord;
 }
 
 export function firstFence({ stat, entry, record }: Row): bigint {
-  return entry.kept ? BigInt(record.used ?? 0) : fenceOf(stat.czxid);
+  return entry.isKept ? BigInt(record.used ?? 0) : fenceOf(stat.czxid);
 }
 
-/** How long it would still last is not known to anybody else: `lastsMs` is what a silent holder has at the most. */
-export function holderInfo(row: Row, wallMs: number, lastsMs: number): HolderInfo {
+/** Nobody else knows how long it still lasts: `lastsMs` is what a silent holder has at most. */
+export function holderInfo(row: Row, nowMs: number, lastsMs: number): HolderInfo {
   const { entry, stat, record } = row;
   return {
     label: record.label,
     mode: entry.mode,
     permits: entry.permits,
     fence: record.used === undefined ? firstFence(row) : BigInt(record.used),
-    remainingMs: entry.kept ? Math.max(0, stat.ctime + record.keepMs - wallMs) : lastsMs,
-    heldMs: Math.max(0, wallMs - stat.ctime),
+    remainingMs: entry.isKept ? Math.max(0, stat.ctime + record.keepMs - nowMs) : lastsMs,
+    heldMs: Math.max(0, nowMs - stat.ctime),
     ...(record.waitingFor === undefined ? {} : { waitingFor: record.waitingFor }),
     ...(record.revoked === undefined ? {} : { revoked: record.revoked }),
-    ...(entry.kept ? { kept: true } : {}),
+    ...(entry.isKept ? { kept: true } : {}),
   };
 }
 
-export function waiterInfo({ entry, stat, record }: Row, wallMs: number): WaiterInfo {
-  const waitedMs = Math.max(0, wallMs - stat.ctime);
+export function waiterInfo({ entry, stat, record }: Row, nowMs: number): WaiterInfo {
+  const waitedMs = Math.max(0, nowMs - stat.ctime);
   return { label: record.label, mode: entry.mode, permits: entry.permits, waitedMs };
 }

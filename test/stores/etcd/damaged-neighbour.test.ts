@@ -5,7 +5,7 @@ import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import type { OpenStore, Request } from "../../../src/core/store.ts";
 import { UnsafeStoreError } from "../../../src/index.ts";
-import { makeIo, openOn, request, TamperedPort } from "./fixture.ts";
+import { makeIo, openOn, request, TamperedClient } from "./fixture.ts";
 import { Gateway } from "./gateway.ts";
 
 const KEYS = ["one", "two", "three"];
@@ -47,7 +47,7 @@ async function listed(store: OpenStore): Promise<string[]> {
 
 describe("a damaged record in etcd", () => {
   it("leaves the renewal of other leases alone (P17, P19)", async () => {
-    const store = await openOn(new TamperedPort(server.url).port, { namespace: "renewed" });
+    const store = await openOn(new TamperedClient(server.url).client, { namespace: "renewed" });
     const held: Held[] = [];
     for (const key of ["damaged", ...KEYS]) held.push(await grant(store, request(key)));
     await harm("renewed", "damaged");
@@ -61,7 +61,7 @@ describe("a damaged record in etcd", () => {
   });
 
   it("is passed over by list and named by inspect, also beside a lock of several keys (P17)", async () => {
-    const store = await openOn(new TamperedPort(server.url).port, { namespace: "listed" });
+    const store = await openOn(new TamperedClient(server.url).client, { namespace: "listed" });
     for (const key of KEYS) await grant(store, request(key));
     await grant(store, request(["alpha", "mangled"]));
     await harm("listed", "damaged");

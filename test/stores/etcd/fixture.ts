@@ -2,9 +2,8 @@
 
 import * as grpc from "@grpc/grpc-js";
 import type { Io, OpenStore, Request } from "../../../src/core/store.ts";
-import { Cluster } from "../../../src/stores/etcd/cluster.ts";
-import { GivenUp } from "../../../src/stores/etcd/member.ts";
-import type { EtcdPort } from "../../../src/stores/etcd/port.ts";
+import { Cluster, type EtcdClient } from "../../../src/stores/etcd/cluster/cluster.ts";
+import { UnansweredCall } from "../../../src/stores/etcd/cluster/member.ts";
 import { EtcdOpenStore } from "../../../src/stores/etcd/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 
@@ -12,18 +11,18 @@ function endpointsOf(url: string): string[] {
   return url.replace(/^etcds?:\/\//, "").split(",");
 }
 
-type Txn = EtcdPort["txn"];
+type Txn = EtcdClient["txn"];
 
-/** A port whose transactions go through `around` first. */
-export class TamperedPort {
-  readonly port: EtcdPort;
+/** A client whose transactions go through `around` first. */
+export class TamperedClient {
+  readonly client: EtcdClient;
   readonly #real: Cluster;
   around: ((send: () => ReturnType<Txn>, txn: Parameters<Txn>[0]) => ReturnType<Txn>) | null = null;
   /** How many calls of each kind have left. */
   readonly counts: Record<string, number> = {};
 
   constructor(url: string) {
-    const options = { endpoints: endpointsOf(url), tls: null, user: null, probe: "t/k/" };
+    const options = { endpoints: endpointsOf(url), tls: null, user: null, probeKey: "t/k/" };
     this.#real = new Cluster(grpc, options, nodeSystem);
     const real = this.#real;
     const counted = <A extends unknown[], R>(name: string, call: (...args: A) => R) => {
@@ -32,7 +31,7 @@ export class TamperedPort {
         return call(...args);
       };
     };
-    this.port = {
+    this.client = {
       txn: counted("txn", (txn, io) => {
         const send = (): ReturnType<Txn> => real.txn(txn, io);
         return this.around === null ? send() : this.around(send, txn);
@@ -45,7 +44,7 @@ export class TamperedPort {
       version: counted("version", (io) => real.version(io)),
       facts: counted("facts", (io) => real.facts(io)),
       watch: counted("watch", (hear, ended) => real.watch(hear, ended)),
-      rest: () => real.rest(),
+      endIdleStreams: () => real.endIdleStreams(),
       close: () => real.close(),
     };
   }
@@ -54,7 +53,7 @@ export class TamperedPort {
   loseReply(fits: (txn: Parameters<Txn>[0]) => boolean = creates): void {
     this.#once(fits, async (send) => {
       await send();
-      throw new GivenUp("the reply was lost");
+      throw new UnansweredCall("the reply was lost");
     });
   }
 
@@ -63,7 +62,7 @@ export class TamperedPort {
     let arrive: (() => ReturnType<Txn>) | null = null;
     this.#once(fits, (send) => {
       arrive = send;
-      return Promise.reject(new GivenUp("it is still on its way"));
+      return Promise.reject(new UnansweredCall("it is still on its way"));
     });
     return () => {
       if (arrive === null) throw new Error("nothing was sent");
@@ -89,10 +88,10 @@ export function creates({ success = [] }: Parameters<Txn>[0]): boolean {
 }
 
 export function openOn(
-  port: EtcdPort,
+  client: EtcdClient,
   { order = "fifo", namespace = "t" }: { order?: "fifo" | "exclusive"; namespace?: string } = {},
 ): Promise<OpenStore> {
-  return EtcdOpenStore.open(port, order, { namespace, system: nodeSystem, allow: [] });
+  return EtcdOpenStore.open(client, order, { namespace, system: nodeSystem, allow: [] });
 }
 
 export function makeIo(signal: AbortSignal = new AbortController().signal): Io {

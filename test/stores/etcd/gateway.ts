@@ -1,5 +1,5 @@
-// The smallest client that can ask an etcd: its own JSON gateway, by fetch. It shares nothing with the product, so that a fact
-// about the server is never a fact about our own client.
+// The smallest client that can ask an etcd: its own JSON gateway, by fetch. It shares nothing with the
+// product, so that a fact about the server is never a fact about our own client.
 
 export type Json = { readonly [name: string]: unknown };
 

@@ -5,7 +5,7 @@ import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import type { OpenStore } from "../../../src/core/store.ts";
 import { Gateway } from "./gateway.ts";
-import { creates, makeIo, openOn, request, TamperedPort, until } from "./fixture.ts";
+import { creates, makeIo, openOn, request, TamperedClient, until } from "./fixture.ts";
 
 let server: RunningServer;
 let gateway: Gateway;
@@ -21,20 +21,20 @@ afterAll(async () => {
   await server?.stop();
 });
 
-async function world(order?: "exclusive"): Promise<{ port: TamperedPort; store: OpenStore }> {
-  const port = new TamperedPort(server.url);
-  const store = await openOn(port.port, order === undefined ? {} : { order });
+async function world(order?: "exclusive"): Promise<{ tampered: TamperedClient; store: OpenStore }> {
+  const tampered = new TamperedClient(server.url);
+  const store = await openOn(tampered.client, order === undefined ? {} : { order });
   opened.push(store);
-  return { port, store };
+  return { tampered, store };
 }
 
 describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
   const open = (): ReturnType<typeof world> => world(order === "fifo" ? undefined : order);
 
   it("an attempt whose reply was lost is adopted by the next one, under one fence (P8)", async () => {
-    const { port, store } = await open();
+    const { tampered, store } = await open();
     const asked = request(`adopted-${order}`);
-    port.loseReply();
+    tampered.loseReply();
     await expect(store.attempt(asked, makeIo())).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
     const answer = await store.attempt({ ...asked, seq: 2 }, makeIo());
     expect(answer).toHaveProperty("granted");
@@ -44,9 +44,9 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
   });
 
   it("an attempt that arrives after its id was abandoned changes nothing, whatever comes between (P8)", async () => {
-    const { port, store } = await open();
+    const { tampered, store } = await open();
     const asked = request(`late-${order}`);
-    const arrive = port.delay();
+    const arrive = tampered.delay();
     await expect(store.attempt(asked, makeIo())).rejects.toThrow(/on its way/);
     await store.abandon([asked], makeIo());
     expect(await arrive()).toMatchObject({ succeeded: false });
@@ -55,9 +55,9 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
   });
 
   it("an attempt that arrives after a later one of its id was granted and released changes nothing (P8)", async () => {
-    const { port, store } = await open();
+    const { tampered, store } = await open();
     const asked = request(`overtaken-${order}`);
-    const arrive = port.delay();
+    const arrive = tampered.delay();
     await expect(store.attempt(asked, makeIo())).rejects.toThrow(/on its way/);
     const answer = await store.attempt({ ...asked, seq: 2 }, makeIo());
     if (!("granted" in answer)) throw new Error("it was not granted");
@@ -70,9 +70,9 @@ describe.each(["fifo", "exclusive"] as const)("with order=%s", (order) => {
   });
 
   it("a mark of an ended id goes with the lease that its late message carries", async () => {
-    const { port, store } = await open();
+    const { tampered, store } = await open();
     const asked = request(`mark-${order}`);
-    const arrive = port.delay();
+    const arrive = tampered.delay();
     await expect(store.attempt(asked, makeIo())).rejects.toThrow(/on its way/);
     await store.abandon([asked], makeIo());
     expect((await gateway.keys("t/x/")).filter((name) => name.includes(asked.id))).toHaveLength(1);
@@ -96,12 +96,12 @@ function second<T>(fits: (one: T) => boolean): (one: T) => boolean {
 
 describe("a place in line", () => {
   it("that was given by a message whose reply was lost is kept (P12)", async () => {
-    const { port, store } = await world();
+    const { tampered, store } = await world();
     const [holder, first, next] = [request("place"), request("place"), request("place")];
     const held = await store.attempt(holder, makeIo());
     if (!("granted" in held)) throw new Error("it was not granted");
     // Its first transaction asks for a free key; the one that puts it in line is the second.
-    port.loseReply(second(creates));
+    tampered.loseReply(second(creates));
     await expect(store.attempt(first, makeIo())).rejects.toThrow(/lost/);
     expect(await store.attempt(next, makeIo())).toHaveProperty("busy");
     await store.release(holder, held.granted.cookie, { lastFences: held.granted.fences }, makeIo());
@@ -111,10 +111,10 @@ describe("a place in line", () => {
   });
 
   it("whose message arrives after the wait was given up is not taken (P8, P12)", async () => {
-    const { port, store } = await world();
+    const { tampered, store } = await world();
     const [holder, waiter] = [request("gone"), request("gone")];
     expect(await store.attempt(holder, makeIo())).toHaveProperty("granted");
-    const arrive = port.delay(second(creates));
+    const arrive = tampered.delay(second(creates));
     await expect(store.attempt(waiter, makeIo())).rejects.toThrow(/on its way/);
     await store.abandon([waiter], makeIo());
     expect(await arrive()).toMatchObject({ succeeded: false });
@@ -123,13 +123,13 @@ describe("a place in line", () => {
   });
 
   it("is given up although its attempt goes on meanwhile (P8)", async () => {
-    const { port, store } = await world();
+    const { tampered, store } = await world();
     const [holder, waiter] = [request("meanwhile"), request("meanwhile")];
     expect(await store.attempt(holder, makeIo())).toHaveProperty("granted");
     const abandoned: Promise<unknown>[] = [];
-    port.around = (send, txn) => {
+    tampered.around = (send, txn) => {
       if (!creates(txn)) return send();
-      port.around = null;
+      tampered.around = null;
       return send().finally(() => {
         abandoned.push(store.abandon([waiter], makeIo()));
       });
@@ -143,7 +143,7 @@ describe("a place in line", () => {
 
 describe("an uncontended lock", () => {
   it("costs one transaction to acquire and one to release, and one lease for all locks of a ttl", async () => {
-    const { port, store } = await world();
+    const { tampered, store } = await world();
     const cycle = async (key: string): Promise<void> => {
       const asked = request(key);
       const answer = await store.attempt(asked, makeIo());
@@ -151,15 +151,15 @@ describe("an uncontended lock", () => {
       await store.release(asked, answer.granted.cookie, { lastFences: answer.granted.fences }, makeIo());
     };
     await cycle("first");
-    const before = { ...port.counts };
+    const before = { ...tampered.counts };
     for (let i = 0; i < 10; i += 1) await cycle(`key-${i}`);
-    expect((port.counts["txn"] ?? 0) - (before["txn"] ?? 0)).toBe(20);
-    expect(port.counts["grantLease"]).toBe(1);
-    expect(port.counts["range"] ?? 0).toBe(0);
+    expect((tampered.counts["txn"] ?? 0) - (before["txn"] ?? 0)).toBe(20);
+    expect(tampered.counts["grantLease"]).toBe(1);
+    expect(tampered.counts["range"] ?? 0).toBe(0);
   });
 
   it("is renewed with many others by one keep-alive and one read", async () => {
-    const { port, store } = await world();
+    const { tampered, store } = await world();
     const asked = Array.from({ length: 50 }, (_none, at) => request(`many-${at}`));
     const items = [];
     for (const one of asked) {
@@ -168,11 +168,11 @@ describe("an uncontended lock", () => {
       const { cookie, fences } = answer.granted;
       items.push({ request: one, cookie, ttlMs: one.ttlMs, lastFences: fences, label: one.label });
     }
-    const before = { ...port.counts };
+    const before = { ...tampered.counts };
     const answers = await store.renew(items, makeIo());
     expect(answers.map(({ state }) => state)).toEqual(asked.map(() => "renewed"));
-    expect((port.counts["txn"] ?? 0) - (before["txn"] ?? 0)).toBe(1);
-    expect((port.counts["keepAlive"] ?? 0) - (before["keepAlive"] ?? 0)).toBe(1);
+    expect((tampered.counts["txn"] ?? 0) - (before["txn"] ?? 0)).toBe(1);
+    expect((tampered.counts["keepAlive"] ?? 0) - (before["keepAlive"] ?? 0)).toBe(1);
     for (const one of asked) await store.abandon([one], makeIo());
   });
 });

@@ -1,4 +1,5 @@
-// A program that only locks: it lives as long as a call is under way, and ends by itself when none is and nothing is held.
+// A program that only locks: it lives as long as a call is under way, and ends by itself when none is and
+// nothing is held.
 
 import { execFile } from "node:child_process";
 import { join } from "node:path";

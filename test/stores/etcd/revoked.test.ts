@@ -6,8 +6,8 @@ import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import type { OpenStore, Request } from "../../../src/core/store.ts";
 import { createLocks, type Lease } from "../../../src/index.ts";
-import { GivenUp } from "../../../src/stores/etcd/member.ts";
-import { makeIo, openOn, request, TamperedPort, until } from "./fixture.ts";
+import { UnansweredCall } from "../../../src/stores/etcd/cluster/member.ts";
+import { makeIo, openOn, request, TamperedClient, until } from "./fixture.ts";
 
 const ROUNDS = 10;
 const io = makeIo();
@@ -40,9 +40,9 @@ describe("a revoked request in etcd", () => {
   });
 
   it("blocks nobody although the cluster did not hear of its end (P11)", async () => {
-    const port = new TamperedPort(server.url);
-    const one = await openOn(port.port, { namespace: "orphan" });
-    const two = await openOn(new TamperedPort(server.url).port, { namespace: "orphan" });
+    const tampered = new TamperedClient(server.url);
+    const one = await openOn(tampered.client, { namespace: "orphan" });
+    const two = await openOn(new TamperedClient(server.url).client, { namespace: "orphan" });
     const [holder, waiter, behind] = [request("key"), request("key"), request("key")];
     expect(await state(two, holder)).toBe("granted");
     expect(await state(one, waiter)).toBe("busy");
@@ -50,10 +50,12 @@ describe("a revoked request in etcd", () => {
     await two.abandon([holder], io);
     expect(await two.revoke("key", { reason: "test", force: false }, io)).toBe("revoked");
     // The waiter learns that it was revoked, and its deletion gets lost.
-    port.around = (send, { success = [] }) =>
-      success.some((op) => op.delete !== undefined) ? Promise.reject(new GivenUp("it is lost")) : send();
+    tampered.around = (send, { success = [] }) =>
+      success.some((op) => op.delete !== undefined)
+        ? Promise.reject(new UnansweredCall("it is lost"))
+        : send();
     await expect(one.attempt({ ...waiter, seq: 2 }, io)).rejects.toThrow("it is lost");
-    port.around = null;
+    tampered.around = null;
     // As core goes on: once more with the same id, then with a new one.
     expect(await state(one, { ...waiter, seq: 3 })).toBe("ended");
     const again = request("key");

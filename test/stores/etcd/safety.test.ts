@@ -1,4 +1,5 @@
-// An etcd that is full, that asks for passwords, that speaks TLS, whose history is compacted away, and that holds what is not ours.
+// An etcd that is full, that asks for passwords, that speaks TLS, whose history is compacted away, and that
+// holds what is not ours.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { type EtcdOptions, startEtcd } from "../../../scripts/servers/etcd.ts";
@@ -7,7 +8,7 @@ import { createLocks, type Locks } from "../../../src/index.ts";
 import { etcd } from "../../../src/stores/etcd/index.ts";
 import { CA, certificate, pem } from "../../support/tls/certificates.ts";
 import { b64, Gateway } from "./gateway.ts";
-import { makeIo, openOn, request, TamperedPort } from "./fixture.ts";
+import { makeIo, openOn, request, TamperedClient } from "./fixture.ts";
 
 const made: Locks[] = [];
 let server: RunningServer | null = null;
@@ -128,16 +129,16 @@ describe("an etcd with TLS", () => {
 describe("a history that is compacted away", () => {
   it("under a waiter costs it nothing: it is woken up all the same (P11)", async () => {
     const { url, gateway } = await start();
-    const port = new TamperedPort(url);
-    const [store, other] = [await openOn(port.port), await openOn(new TamperedPort(url).port)];
+    const tampered = new TamperedClient(url);
+    const [store, other] = [await openOn(tampered.client), await openOn(new TamperedClient(url).client)];
     const [holder, waiter] = [request("key"), request("key")];
     expect(await other.attempt(holder, makeIo())).toHaveProperty("granted");
     expect(await store.attempt(waiter, makeIo())).toHaveProperty("busy");
     let woken = 0;
     await store.subscribe?.(waiter, () => void (woken += 1));
     // What it has seen is too old by the time its watch begins.
-    port.around = async (send) => {
-      port.around = null;
+    tampered.around = async (send) => {
+      tampered.around = null;
       const answer = await send();
       for (let i = 0; i < 5; i += 1) await gateway.put("noise", String(i));
       await other.abandon([holder], makeIo());

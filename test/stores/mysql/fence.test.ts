@@ -1,4 +1,5 @@
-// guardRow on a real MariaDB through mysql2, with promises and without, and with a connection that counts changed rows only.
+// guardRow on a real MariaDB through mysql2, with promises and without, and with a connection that counts
+// changed rows only.
 
 import { createConnection as createPlain } from "mysql2";
 import { type Connection, createConnection, createPool } from "mysql2/promise";

@@ -1,10 +1,11 @@
-// A MariaDB or a pair of them for a test file, opened stores on it, requests to give them, and sections that are watched.
+// A MariaDB or a pair of them for a test file, opened stores on it, requests to give them, and sections that
+// are watched.
 
 import { expect } from "vitest";
 import type { OpenStore } from "../../../src/core/store.ts";
 import type { Lease, Locks } from "../../../src/index.ts";
 import { mysql, type MysqlOptions } from "../../../src/stores/mysql/index.ts";
-import type { SqlConnection } from "../../../src/stores/mysql/port.ts";
+import type { SqlConnection } from "../../../src/stores/mysql/client/port.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 
 import { io } from "../../support/store-calls.ts";
@@ -22,6 +23,12 @@ export function relayed(one: SqlConnection, run: SqlConnection["run"]): SqlConne
       return one.alive;
     },
     run,
+    send(text, values, settle) {
+      run(text, values).then(
+        (answer) => settle(null, answer),
+        (error: unknown) => settle(error, null),
+      );
+    },
     ping: () => one.ping(),
     onEnd: (listener) => one.onEnd(listener),
     destroy: () => one.destroy(),
@@ -37,7 +44,10 @@ export interface Section {
   endMs: number;
 }
 
-/** Tasks that take one key again and again, each section watched in every turn of the event loop while it is held. */
+/**
+ * Tasks that take one key again and again, each section watched in every turn of the event loop while it is
+ * held.
+ */
 export class Sections {
   readonly all: Section[] = [];
   readonly errors: string[] = [];

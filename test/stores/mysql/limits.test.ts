@@ -19,22 +19,22 @@ testTableLimits("MariaDB", async () => {
     open: (system) => mysql({ url: node.url }).open({ namespace: "limits", system, allow: [] }),
     async lockRow(key) {
       const operator = await Asking.open(node.url);
-      const name = await operator.one("SELECT name FROM holdfast_lock WHERE lock_key = ?", [key]);
+      const name = await operator.one("SELECT name FROM holdfast_locks WHERE lock_key = ?", [key]);
       await operator.run("BEGIN");
-      await operator.rows("SELECT 1 FROM holdfast_lock WHERE name = ? FOR UPDATE", [name]);
+      await operator.rows("SELECT 1 FROM holdfast_locks WHERE name = ? FOR UPDATE", [name]);
       return async () => {
         await operator.run("ROLLBACK");
         operator.close();
       };
     },
     damage: async (key) =>
-      void (await asking.run("UPDATE holdfast_lock SET record = '{' WHERE lock_key = ?", [key])),
+      void (await asking.run("UPDATE holdfast_locks SET mode = '?' WHERE lock_key = ?", [key])),
     addOldRows: async (rows) =>
       void (await asking.run(
-        `INSERT INTO holdfast_lock (name, namespace, lock_key, version, over_us, last, marks)
-         SELECT UNHEX(SHA2(seq, 256)), 'old', seq, 1, 1, 1, '{}' FROM seq_1_to_${rows}`,
+        `INSERT INTO holdfast_locks (name, namespace, lock_key, over_us, fence)
+         SELECT UNHEX(SHA2(seq, 256)), 'old', seq, 1, 1 FROM seq_1_to_${rows}`,
       )),
-    countRows: async () => Number(await asking.one("SELECT COUNT(*) FROM holdfast_lock")),
+    countRows: async () => Number(await asking.one("SELECT COUNT(*) FROM holdfast_locks")),
     async stop() {
       asking.close();
       await node.stop();

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
-import { parseUrl } from "../../../src/stores/mysql/address.ts";
-import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client.ts";
-import { Fleet } from "../../../src/stores/mysql/fleet.ts";
-import { Pool } from "../../../src/stores/mysql/pool.ts";
+import { parseUrl } from "../../../src/stores/mysql/options.ts";
+import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client/mysql2.ts";
+import { PrimaryFinder } from "../../../src/stores/mysql/client/primary-finder.ts";
+import { Pool } from "../../../src/stores/mysql/client/pool.ts";
+import { tableSchema } from "../../../src/stores/mysql/schema.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { io, until } from "./fixture.ts";
 
@@ -26,7 +27,7 @@ afterAll(() => node?.stop());
 
 it("callers that gave up while they waited for a connection keep none from the others (P13)", async () => {
   const port = new Mysql2Port(await loadMysql2(), parseUrl(node.url).login);
-  const pool = new Pool(new Fleet(port, 1_000), nodeSystem);
+  const pool = new Pool(new PrimaryFinder(port, tableSchema(true), 1_000), nodeSystem);
   const free: (() => void)[] = [];
   const uses = Array.from({ length: CONNECTIONS }, () =>
     pool.use(() => new Promise<void>((resolve) => free.push(resolve)), io),

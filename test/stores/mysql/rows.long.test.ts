@@ -6,12 +6,12 @@ import { Proxy } from "../../../faults/proxy.ts";
 import { startMariadb } from "../../../scripts/servers/mariadb.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { createLocks, type Locks } from "../../../src/index.ts";
-import { parseUrl } from "../../../src/stores/mysql/address.ts";
-import { readFacts } from "../../../src/stores/mysql/check.ts";
-import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client.ts";
-import { Link } from "../../../src/stores/mysql/link.ts";
-import type { Address, SqlConnection } from "../../../src/stores/mysql/port.ts";
-import { RowOpenStore } from "../../../src/stores/mysql/row-store.ts";
+import { parseUrl } from "../../../src/stores/mysql/options.ts";
+import { readFacts } from "../../../src/stores/mysql/health.ts";
+import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client/mysql2.ts";
+import { ReconnectingConnection } from "../../../src/stores/mysql/client/connection.ts";
+import type { Address, SqlConnection } from "../../../src/stores/mysql/client/port.ts";
+import { RowOpenStore } from "../../../src/stores/mysql/row-mode/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { Child } from "../../../src/testing/child-process.ts";
 import { Asking } from "./client.ts";
@@ -227,7 +227,7 @@ describe("an end of a wait that arrives before the wait itself", () => {
       if (text.startsWith("KILL QUERY")) tell();
       return answer;
     });
-    const link = new Link(() => port.connect(host), nodeSystem.monoMs, watched);
+    const connection = new ReconnectingConnection(() => port.connect(host), nodeSystem.monoMs, watched);
     // The network holds the wait back until it has been cut.
     const connect = async (): Promise<SqlConnection> => {
       const one = await port.connect(host);
@@ -239,7 +239,10 @@ describe("an end of a wait that arrives before the wait itself", () => {
     const env = { namespace: "t", system: nodeSystem, allow: [] };
     const facts = await readFacts(plain);
     const none = (): Promise<void> => Promise.resolve();
-    const waiter = new RowOpenStore({ link, facts, port, connect, remakeTables: none }, env);
+    const waiter = new RowOpenStore(
+      { connection, facts, port, connect, remakeTables: none, maxConnections: 10 },
+      env,
+    );
     const holder = await openStore({ url: url() });
     const [has, wants] = [request("late"), request("late")];
     await fenceOf(holder, has);

@@ -40,7 +40,7 @@ export function mysqlSubject(mode: "table" | "row"): { readonly store: Subject; 
 
 const TABLES = {
   row: ["holdfast_row", "holdfast_row_holder"],
-  table: ["holdfast_lock"],
+  table: ["holdfast_locks"],
 } as const;
 
 async function countRows(node: MariadbNode, mode: "table" | "row", namespace: string): Promise<number> {

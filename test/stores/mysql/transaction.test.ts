@@ -1,5 +1,5 @@
-// Locks in a transaction of the caller's: they end with it, and lock and data are one. A row that InnoDB has locked stays locked
-// until the transaction ends, so an attempt in vain must lock nothing.
+// Locks in a transaction of the caller's: they end with it, and lock and data are one. A row that InnoDB has
+// locked stays locked until the transaction ends, so an attempt in vain must lock nothing.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPool as createCallbackPool } from "mysql2";
@@ -165,7 +165,9 @@ describe.each(["table", "row"] as const)("in %s mode", (mode) => {
       message: expect.stringContaining("BEGIN") as string,
     });
     for (const tx of [null, 7, {}, { query: () => {} }, pool]) {
-      await expect(locks.inTransaction(tx).acquire("k")).rejects.toMatchObject({ code: "ERR_LOCK_ARGUMENT" });
+      await expect(locks.inTransaction(tx as never).acquire("k")).rejects.toMatchObject({
+        code: "ERR_LOCK_ARGUMENT",
+      });
     }
     await connection.query("USE information_schema");
     await connection.query("START TRANSACTION");

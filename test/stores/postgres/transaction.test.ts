@@ -110,7 +110,9 @@ describe.each(["table", "advisory"] as const)("in %s mode", (mode) => {
       message: expect.stringContaining("BEGIN") as string,
     });
     for (const tx of [null, 7, {}, world.pool]) {
-      await expect(locks.inTransaction(tx).acquire("k")).rejects.toMatchObject({ code: "ERR_LOCK_ARGUMENT" });
+      await expect(locks.inTransaction(tx as never).acquire("k")).rejects.toMatchObject({
+        code: "ERR_LOCK_ARGUMENT",
+      });
     }
     client.release();
     await locks.close();
@@ -119,7 +121,9 @@ describe.each(["table", "advisory"] as const)("in %s mode", (mode) => {
 
 it("a store without transactions says so", async () => {
   const locks = createLocks(memory());
-  await expect(locks.inTransaction({}).acquire("k")).rejects.toMatchObject({ code: "ERR_LOCK_UNSUPPORTED" });
+  await expect(locks.inTransaction({ query: () => {} }).acquire("k")).rejects.toMatchObject({
+    code: "ERR_LOCK_UNSUPPORTED",
+  });
   await locks.close();
 });
 

@@ -7,7 +7,7 @@ import { createClient } from "redis";
 import { createClient as createClient4 } from "redis-4";
 import { createClient as createClient6 } from "redis-6";
 import { createLocks } from "../../../src/index.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { io, RedisWorld, until } from "./fixture.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => world?.stop());
 
 interface Brought {
-  readonly client: object;
+  readonly client: RedisClient;
   /** A command of the client's own. */
   ping(): Promise<unknown>;
   end(): unknown;
@@ -135,13 +135,23 @@ describe("a client", () => {
     await locks.close();
   });
 
+  it("that was told SELECT gets no dedicated connection to another database (P1)", async () => {
+    const client = await createClient({ url: world.url }).connect();
+    await client.select(5);
+    const locks = createLocks(redis({ client, scripts: false }));
+    await expect(locks.acquire("selected", { wait: 500 })).rejects.toThrow(/database 0 instead of 5/);
+    expect(await world.ask("KEYS", "*selected*")).toEqual([]);
+    await locks.close();
+    client.destroy();
+  });
+
   it("of ioredis that has no connection does not send what its caller has given up", async () => {
     const client = new Redis({ port: 1, host: "127.0.0.1", retryStrategy: () => 60_000 });
     client.on("error", () => {});
-    const { portOf } = await import("../../../src/stores/redis/clients.ts");
+    const { portOf } = await import("../../../src/stores/redis/client/connect.ts");
     const giveUp = new AbortController();
-    const patience = { timeoutMs: 60_000, signal: giveUp.signal, sleep: io.sleep };
-    const sent = portOf(client, nodeSystem).send(["SET", "late", "1"], patience);
+    const call = { timeoutMs: 60_000, signal: giveUp.signal, sleep: io.sleep };
+    const sent = portOf(client, nodeSystem).send(["SET", "late", "1"], call);
     giveUp.abort();
     await expect(sent).rejects.toThrow("no connection to Redis");
     client.disconnect();

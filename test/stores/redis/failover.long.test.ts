@@ -7,7 +7,7 @@ import type { RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { type SentinelServers, startSentinel } from "../../../scripts/servers/redis-sentinel.ts";
 import { createLocks, type Locks } from "../../../src/index.ts";
 import { redis } from "../../../src/stores/redis/index.ts";
-import { slotOf } from "../../../src/stores/redis/slots.ts";
+import { slotOf } from "../../../src/stores/redis/topology/slots.ts";
 import { Holders, Load, pause } from "./load.ts";
 import { killPrimary, moveSlot } from "./outages.ts";
 import { until } from "./fixture.ts";
@@ -195,15 +195,16 @@ describe("in a Cluster", () => {
   });
 
   it("leases of one slot are renewed also while some of them have moved and others not (P2)", async () => {
-    const locks = open(servers.url);
+    const [one, two] = open(servers.url) as [Locks, Locks];
     const slot = slotOf("twin");
     const twins = ["twin"];
-    for (let n = 0; twins.length < 3; n += 1) if (slotOf(`twin ${n}`) === slot) twins.push(`twin ${n}`);
-    const leases = await Promise.all(
-      locks.flatMap((one, at) =>
-        twins.map((key) => one.acquire(key, { ttl: "3s", limit: 2, label: `${at}` })),
-      ),
-    );
+    for (let n = 0; twins.length < 4; n += 1) if (slotOf(`twin ${n}`) === slot) twins.push(`twin ${n}`);
+    const [permits, ...plain] = twins as [string, ...string[]];
+    const leases = await Promise.all([
+      ...plain.map((key, at) => (at % 2 === 0 ? one : two).acquire(key, { ttl: "3s" })),
+      // Permits have a record of two Redis keys, which cannot change while these are on different nodes.
+      ...[one, two].map((locks) => locks.acquire(permits, { ttl: "30s", limit: 2 })),
+    ]);
     const from = await primaryOf("twin");
     await moveSlot(servers, slot, from, await otherPrimary(from), 5_000);
     expect(await Promise.all(leases.map((lease) => lease.verify()))).toEqual(leases.map(() => true));

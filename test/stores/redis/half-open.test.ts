@@ -90,7 +90,9 @@ it("a client that was told SELECT is not replaced by a connection to another dat
   const locks = createLocks(redis({ client }), { ttl: "2s" });
   await (await locks.acquire("selected")).release();
   proxy.halfOpen();
-  await expect(locks.acquire("selected", { wait: "6s" })).rejects.toThrow(/database 0 instead of 5/);
+  // On a busy machine, some calls time out before the new connection has told its database.
+  const refusal = (): Promise<unknown> => locks.acquire("selected", { wait: "6s" }).catch(String);
+  await expect.poll(refusal).toMatch(/database 0 instead of 5/);
   expect(await world.ask("KEYS", "holdfast:{selected}")).toEqual([]);
   await locks.close();
   client.destroy();

@@ -6,8 +6,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Redis } from "ioredis";
-import { portOf } from "../../../src/stores/redis/clients.ts";
-import type { RedisPort } from "../../../src/stores/redis/port.ts";
+import { portOf } from "../../../src/stores/redis/client/connect.ts";
+import type { RedisPort } from "../../../src/stores/redis/client/port.ts";
 import { scripts } from "../../../src/stores/redis/scripts.generated.ts";
 import { RedisOpenStore } from "../../../src/stores/redis/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
@@ -44,13 +44,13 @@ const bent = new Map(
 function bend(port: RedisPort): RedisPort {
   return {
     keyPrefix: "",
-    send: ([command, ...rest], patience) => {
-      if (command === "TIME") return port.send(["LRANGE", "clock", "0", "1"], patience);
+    send: ([command, ...rest], call) => {
+      if (command === "TIME") return port.send(["LRANGE", "clock", "0", "1"], call);
       const [script, ...words] = rest;
-      if (command !== "EVALSHA") return port.send([command as string, ...rest], patience);
+      if (command !== "EVALSHA") return port.send([command as string, ...rest], call);
       const text = bent.get(script as string);
       if (text === undefined) return Promise.reject(new Error("NOSCRIPT"));
-      return port.send(["EVAL", text, ...words], patience);
+      return port.send(["EVAL", text, ...words], call);
     },
     subscribe: () => Promise.resolve(() => Promise.resolve()),
     close: () => port.close(),

@@ -6,7 +6,7 @@ import { type ClusterServers, startCluster } from "../../../scripts/servers/redi
 import type { RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { createLocks } from "../../../src/index.ts";
 import { redis } from "../../../src/stores/redis/index.ts";
-import { slotOf } from "../../../src/stores/redis/slots.ts";
+import { slotOf } from "../../../src/stores/redis/topology/slots.ts";
 import { moveSlot } from "./outages.ts";
 
 let cluster: ClusterServers;

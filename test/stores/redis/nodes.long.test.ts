@@ -11,7 +11,7 @@ import { type ClusterServers, startCluster } from "../../../scripts/servers/redi
 import { MASTER_NAME, type SentinelServers, startSentinel } from "../../../scripts/servers/redis-sentinel.ts";
 import type { RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { createLocks } from "../../../src/index.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import { until } from "./fixture.ts";
 
 let sentinels: SentinelServers;
@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 interface Brought {
-  readonly client: object;
+  readonly client: RedisClient;
   readonly nodes: readonly RedisNode[];
   /** A command of the client's own. */
   ping(): Promise<unknown>;

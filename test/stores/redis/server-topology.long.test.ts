@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClusterServers, startCluster } from "../../../scripts/servers/redis-cluster.ts";
 import type { RedisNode } from "../../../scripts/servers/redis-node.ts";
 import { MASTER_NAME, type SentinelServers, startSentinel } from "../../../scripts/servers/redis-sentinel.ts";
-import { slotOf } from "../../../src/stores/redis/slots.ts";
+import { slotOf } from "../../../src/stores/redis/topology/slots.ts";
 import { until } from "../../support/processes.ts";
 import { Resp } from "./resp.ts";
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../../../scripts/servers/ports.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { startRedis } from "../../../scripts/servers/redis.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import type { Store } from "../../../src/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { Resp } from "./resp.ts";
@@ -83,11 +83,11 @@ class DurableRedis implements Server {
 /** By URL with either client, or with one client that all stores are given. */
 export function redisSubject(
   driver: Driver = "redis",
-  shared?: { open(url: string): Promise<object>; close(): Promise<void> },
+  shared?: { open(url: string): Promise<RedisClient>; close(): Promise<void> },
   variant: Variant = {},
 ): { readonly store: Subject; readonly server: Server } {
   const server = new DurableRedis(variant.replicas ?? 0);
-  let given: Promise<object> | null = null;
+  let given: Promise<RedisClient> | null = null;
   const create = async (): Promise<Store> => {
     if (shared === undefined) return redis({ url: server.url, driver, ...variant });
     given ??= shared.open(server.url);

@@ -6,7 +6,7 @@ import { createClient } from "redis";
 import { createClient as createClient4 } from "redis-4";
 import { createClient as createClient6 } from "redis-6";
 import { createLocks, type Locks } from "../../../src/index.ts";
-import { redis } from "../../../src/stores/redis/index.ts";
+import { redis, type RedisClient } from "../../../src/stores/redis/index.ts";
 import { io, RedisWorld, until } from "./fixture.ts";
 
 let world: RedisWorld;
@@ -53,6 +53,17 @@ describe("without scripts", () => {
     });
     await without.close();
     expect((await calls("evalsha")) + (await calls("eval"))).toBe(scriptsRun);
+  });
+
+  it("keeps the marks of requests whose attempts may still arrive (P8)", async () => {
+    const [locks, id] = [plain(), "0".repeat(32)];
+    const untilMs = String(Date.now() + 60_000);
+    await world.ask("HSET", "holdfast:{marked}", "v", "3", "ended", id + untilMs);
+    const lease = await locks.acquire("marked");
+    expect(await world.ask("HGET", "holdfast:{marked}", "ended")).toBe(id + untilMs);
+    await lease.release();
+    expect(await world.ask("HGET", "holdfast:{marked}", "ended")).toBe(id + untilMs);
+    await locks.close();
   });
 
   it("other kinds are refused by name, and several keys are taken one by one (P17)", async () => {
@@ -112,7 +123,7 @@ describe("without scripts", () => {
       async () => Promise.resolve(new Redis(world.url, { keyPrefix: "app:", enableAutoPipelining: true })),
     ],
   ] as const)("%s that was given is duplicated, and left as it was", async (name, open) => {
-    const client: object = await open();
+    const client: RedisClient = await open();
     const locks = createLocks(redis({ client, scripts: false }));
     const lease = await locks.acquire(name);
     expect(await world.ask("KEYS", `*holdfast:{${name}}`)).toHaveLength(1);
@@ -120,7 +131,7 @@ describe("without scripts", () => {
     await lease.release();
     expect(await locks.inspect(name)).toBeNull();
     await locks.close();
-    const ending = client as { destroy?(): void; disconnect(): unknown };
+    const ending = client as object as { destroy?(): void; disconnect(): unknown };
     if (ending.destroy === undefined) await ending.disconnect();
     else ending.destroy();
   });

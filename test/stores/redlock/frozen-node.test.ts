@@ -32,8 +32,8 @@ it("costs a bounded amount of memory, and the node is used again when it goes on
   };
   await cycles(200);
   masters.freeze(2);
-  // A leak grows in every batch. The first batches fill what is bounded: the node counts as silent only after a
-  // second without an answer.
+  // A leak grows in every batch. The first batches fill what is bounded: the node counts as silent only after
+  // a second without an answer.
   const growths: number[] = [];
   while (growths.length < MOST_BATCHES && !growths.some((growth) => growth < 1_000_000)) {
     const before = heapBytes();

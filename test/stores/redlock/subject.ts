@@ -9,6 +9,7 @@ import { freePorts } from "../../../scripts/servers/ports.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { redisProgram, startRedis } from "../../../scripts/servers/redis.ts";
 import type { Store } from "../../../src/index.ts";
+import type { RedisNodeClient } from "../../../src/stores/redis/index.ts";
 import { redlock, redlockGuarantees } from "../../../src/stores/redlock/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { Resp } from "../redis/resp.ts";
@@ -109,8 +110,8 @@ export function redlockSubject({ mixed = false, frozen = 0 } = {}): {
   readonly server: Server;
 } {
   const masters = new Masters();
-  const clients: object[] = [];
-  const nodes = async (): Promise<(string | object)[]> => {
+  const clients: RedisNodeClient[] = [];
+  const nodes = async (): Promise<(string | RedisNodeClient)[]> => {
     if (!mixed) return masters.urls;
     if (clients.length === 0) clients.push(...(await mixedClients(masters.urls)));
     return clients;
@@ -151,10 +152,10 @@ function timeoutOf(frozen: number): { readonly nodeTimeout?: "20s" } {
   return frozen > 0 ? {} : { nodeTimeout: PATIENT };
 }
 
-async function mixedClients(urls: readonly string[]): Promise<object[]> {
+async function mixedClients(urls: readonly string[]): Promise<RedisNodeClient[]> {
   const [{ createClient }, { Redis }] = await Promise.all([import("redis"), import("ioredis")]);
   return Promise.all(
-    urls.map(async (url, at): Promise<object> => {
+    urls.map(async (url, at): Promise<RedisNodeClient> => {
       const client =
         at % 2 === 0
           ? createClient({ url, socket: { reconnectStrategy: 20 } })

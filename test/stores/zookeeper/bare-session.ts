@@ -2,11 +2,12 @@
 
 import { nodeSystem } from "../../../src/system/node.ts";
 import { getChildren } from "../../../src/stores/zookeeper/wire/ops.ts";
-import { type Link, Session } from "../../../src/stores/zookeeper/wire/session.ts";
+import type { Connection } from "../../../src/stores/zookeeper/wire/connection.ts";
+import { Session } from "../../../src/stores/zookeeper/wire/session.ts";
 
 export interface Bare {
   readonly session: Session;
-  readonly link: Link;
+  readonly connection: Connection;
   close(): Promise<void>;
 }
 
@@ -17,25 +18,24 @@ export async function bareSession(url: string, timeoutMs = 5_000): Promise<Bare>
     const [host = "", port = ""] = text.split(":");
     return { host, port: Number(port) };
   });
-  const quiet = { begun: () => {}, expired: () => {}, event: () => {} };
+  const quiet = { started: () => {}, expired: () => {}, event: () => {} };
   const session = new Session({ servers, timeoutMs, tls: null, digest: null, system: nodeSystem }, quiet);
-  await session.opened();
-  const link = await session.ready(new AbortController().signal);
-  return { session, link, close: () => session.close() };
+  const connection = await session.ready(new AbortController().signal);
+  return { session, connection, close: () => session.close() };
 }
 
 /** How many nodes there are at and below a path. */
 export async function countNodes(url: string, path: string): Promise<number> {
   const bare = await bareSession(url);
   try {
-    return await count(bare.link, path);
+    return await count(bare.connection, path);
   } finally {
     await bare.close();
   }
 }
 
-async function count(link: Link, path: string): Promise<number> {
-  const names = await link.send(getChildren(path));
-  const below = await Promise.all(names.map((name) => count(link, `${path}/${name}`)));
+async function count(connection: Connection, path: string): Promise<number> {
+  const names = await connection.send(getChildren(path));
+  const below = await Promise.all(names.map((name) => count(connection, `${path}/${name}`)));
   return 1 + below.reduce((sum, one) => sum + one, 0);
 }

@@ -34,7 +34,7 @@ afterAll(async () => {
 
 async function plant(path: string): Promise<void> {
   const wish = { path, data: Buffer.from("?"), acl: OPEN_ACL, flags: Flags.persistent };
-  await bare.link.send(create(wish));
+  await bare.connection.send(create(wish));
 }
 
 async function listed(store: OpenStore): Promise<string[]> {
@@ -49,10 +49,10 @@ describe("a damaged record in ZooKeeper", () => {
     const held = ["foreign", "damaged", ...KEYS].map((key) => request(key));
     const fences: (readonly bigint[])[] = [];
     for (const one of held) fences.push(await fencesOf(store, one));
-    const [name = ""] = await bare.link.send(getChildren("/renewed/kforeign"));
+    const [name = ""] = await bare.connection.send(getChildren("/renewed/kforeign"));
     const path = `/renewed/kforeign/${name}`;
     const wish = { path, data: Buffer.from("?"), acl: FOREIGN_ACL, flags: Flags.ephemeral };
-    await bare.link.send(multi([remove(path), createPath(wish)]));
+    await bare.connection.send(multi([remove(path), createPath(wish)]));
     await plant("/renewed/kdamaged/lock-1");
     const answers = await store.renew(
       held.map((one, at) => item(one, fences[at] ?? [])),

@@ -1,5 +1,5 @@
-// A holder and twenty waiters on an ensemble whose leader is struck down: who was granted what and when, and how long it took
-// from the moment when there was a leader again.
+// A holder and twenty waiters on an ensemble whose leader is struck down: who was granted what and when, and
+// how long it took from the moment when there was a leader again.
 
 import { type Ensemble, startEnsemble } from "../../../scripts/servers/zookeeper.ts";
 import { createLocks, type Lease, type Locks } from "../../../src/index.ts";

@@ -28,8 +28,8 @@ describe("ZooKeeper", () => {
     bare = await bareSession(server.url);
     locks = createLocks(`${server.url}?sessionTimeout=4s`);
     const lease = await locks.acquire("damaged");
-    const [name = ""] = await bare.link.send(getChildren("/holdfast/kdamaged"));
-    real = (await bare.link.send(getData(`/holdfast/kdamaged/${name}`))).data.toString();
+    const [name = ""] = await bare.connection.send(getChildren("/holdfast/kdamaged"));
+    real = (await bare.connection.send(getData(`/holdfast/kdamaged/${name}`))).data.toString();
     await lease.release();
   });
 
@@ -42,11 +42,13 @@ describe("ZooKeeper", () => {
   async function bears(path: string, data: string): Promise<void> {
     // The container of a key goes by itself when it is empty.
     await locks.using("damaged", () => {});
-    await bare.link.send(create({ path, data: Buffer.from(data), acl: OPEN_ACL, flags: Flags.persistent }));
+    await bare.connection.send(
+      create({ path, data: Buffer.from(data), acl: OPEN_ACL, flags: Flags.persistent }),
+    );
     try {
       expect(await complaints(locks, "damaged", "fine")).toEqual([]);
     } finally {
-      await bare.link.send(remove(path)).catch(() => {});
+      await bare.connection.send(remove(path)).catch(() => {});
     }
   }
 

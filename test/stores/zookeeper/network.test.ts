@@ -1,5 +1,5 @@
-// What a network and a server that hangs do to a session: disconnected is not expired, a reply that is lost is made good, and
-// nothing is sent late.
+// What a network and a server that hangs do to a session: disconnected is not expired, a reply that is lost
+// is made good, and nothing is sent late.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LossReason, OpenStore } from "../../../src/core/store.ts";
@@ -29,8 +29,8 @@ function nodesOf(key: string): Promise<number> {
 /** As an operator may do by hand. */
 async function removePlaces(key: string): Promise<void> {
   const bare = await bareSession(world.url);
-  for (const name of await bare.link.send(getChildren(`/t/k${key}`)))
-    await bare.link.send(remove(`/t/k${key}/${name}`));
+  for (const name of await bare.connection.send(getChildren(`/t/k${key}`)))
+    await bare.connection.send(remove(`/t/k${key}/${name}`));
   await bare.close();
 }
 
@@ -97,17 +97,16 @@ describe("a session", () => {
     const proxy = await world.proxy();
     const system = new VirtualSystem();
     const servers = [{ host: "127.0.0.1", port: proxy.port }];
-    const quiet = { begun: () => {}, expired: () => {}, event: () => {} };
+    const quiet = { started: () => {}, expired: () => {}, event: () => {} };
     const session = new Session({ servers, timeoutMs: 40_000, tls: null, digest: null, system }, quiet);
-    await session.opened();
     const { signal } = new AbortController();
-    const { sessionId, send } = await session.ready(signal);
+    const connection = await session.ready(signal);
     proxy.halfOpen();
-    const asked = send(sync("/")).catch((error: unknown) => String(error));
+    const asked = connection.send(sync("/")).catch((error: unknown) => String(error));
     await system.advance(3_100);
     expect(await Promise.race([asked, Promise.resolve("no answer")])).toMatch(/has said nothing/);
     const next = await session.ready(signal);
-    expect(next.sessionId).toBe(sessionId);
+    expect(next.sessionId).toBe(connection.sessionId);
     expect(await next.send(sync("/"))).toBe("/");
     await session.close();
   });

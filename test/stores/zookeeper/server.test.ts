@@ -6,7 +6,7 @@ import type { RunningServer } from "../../../scripts/servers/process.ts";
 import { type Ensemble, startEnsemble, startZooKeeper } from "../../../scripts/servers/zookeeper.ts";
 import { Connection } from "../../../src/stores/zookeeper/wire/connection.ts";
 import { Code, ConnectionLost, ServerError } from "../../../src/stores/zookeeper/wire/errors.ts";
-import { NO_SESSION } from "../../../src/stores/zookeeper/wire/greeting.ts";
+import { NO_SESSION } from "../../../src/stores/zookeeper/wire/handshake.ts";
 import * as ops from "../../../src/stores/zookeeper/wire/ops.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { bareSession } from "./bare-session.ts";
@@ -26,10 +26,10 @@ function connect(
   before?: Connection,
   onEvent = (): void => {},
 ): Promise<Connection> {
-  const { id, password } = before?.welcome ?? NO_SESSION;
-  const greeting = { id, password, timeoutMs, lastZxid: before?.lastZxid ?? 0n };
+  const { id, password } = before?.reply ?? NO_SESSION;
+  const request = { id, password, timeoutMs, lastZxid: before?.lastZxid ?? 0n };
   const address = { host: "127.0.0.1", port };
-  return Connection.open({ address, tls: null, greeting, connectMs: 5_000, system: nodeSystem, onEvent });
+  return Connection.open({ address, tls: null, request, connectMs: 5_000, system: nodeSystem, onEvent });
 }
 
 /** A server that is behind what the session has seen hangs up: it is asked again until it has caught up. */
@@ -49,21 +49,21 @@ const gone = new ConnectionLost("the test is over with it");
 
 describe("one ZooKeeper", () => {
   let server: RunningServer;
-  let link: Connection;
+  let connection: Connection;
 
   beforeAll(async () => {
     server = await startZooKeeper({ own: true });
-    link = await connect(server.port, 10_000);
+    connection = await connect(server.port, 10_000);
   });
 
   afterAll(async () => {
-    link?.destroy(gone);
+    connection?.destroy(gone);
     await server?.stop();
   });
 
   it("numbers the places of a node in the order of their making, with transactions that grow", async () => {
-    await link.send(container("/order"));
-    const made = await Promise.all([1, 2, 3].map(() => link.send(place("/order/x."))));
+    await connection.send(container("/order"));
+    const made = await Promise.all([1, 2, 3].map(() => connection.send(place("/order/x."))));
     const numbers = made.map(({ path }) => Number(path.slice(-10)));
     expect(numbers).toEqual([0, 1, 2]);
     const zxids = made.map(({ stat }) => stat.czxid);
@@ -72,54 +72,56 @@ describe("one ZooKeeper", () => {
   });
 
   it("answers the requests of a session in their order, so that a read sees the write before it", async () => {
-    await link.send(container("/pipe"));
+    await connection.send(container("/pipe"));
     const [made, names] = await Promise.all([
-      link.send(place("/pipe/x.")),
-      link.send(ops.getChildren("/pipe")),
+      connection.send(place("/pipe/x.")),
+      connection.send(ops.getChildren("/pipe")),
     ]);
     expect(names).toEqual([made.path.slice("/pipe/".length)]);
   });
 
   it("makes all nodes of a multi in one transaction, or none", async () => {
-    await link.send(container("/m1"));
-    await link.send(container("/m2"));
+    await connection.send(container("/m1"));
+    await connection.send(container("/m2"));
     const wish = { data, acl, flags: ops.Flags.ephemeralSequential };
     const both = ["/m1/x.", "/m2/x."].map((path) => ops.createPath({ path, ...wish }));
-    const [one, two] = await link.send(ops.multi(both));
+    const [one, two] = await connection.send(ops.multi(both));
     if (one === undefined || two === undefined || !("value" in one) || !("value" in two))
       throw new Error("no values");
-    const stats = await Promise.all([one, two].map(({ value }) => link.send(ops.exists(value as string))));
+    const stats = await Promise.all(
+      [one, two].map(({ value }) => connection.send(ops.exists(value as string))),
+    );
     expect(stats[0]?.czxid).toBe(stats[1]?.czxid);
-    const failed = await link.send(ops.multi([...both, ops.check("/nowhere")]));
+    const failed = await connection.send(ops.multi([...both, ops.check("/nowhere")]));
     expect(failed.map((result) => "error" in result && result.error)).toContain(Code.noNode);
-    expect(await link.send(ops.getChildren("/m1"))).toHaveLength(1);
+    expect(await connection.send(ops.getChildren("/m1"))).toHaveLength(1);
   });
 
   it("tells a child watch on an ephemeral node of its end, and not of its changes", async () => {
     const events: string[] = [];
     const watching = await connect(server.port, 10_000, undefined, ((event: { kind: string }) =>
       events.push(event.kind)) as never);
-    await link.send(container("/watched"));
-    const { path } = await link.send(place("/watched/x."));
+    await connection.send(container("/watched"));
+    const { path } = await connection.send(place("/watched/x."));
     expect(await watching.send(ops.getChildren(path, true))).toEqual([]);
-    await link.send(ops.setData(path, Buffer.from("changed")));
+    await connection.send(ops.setData(path, Buffer.from("changed")));
     await watching.send(ops.sync("/"));
     expect(events).toEqual([]);
-    await link.send(ops.remove(path));
+    await connection.send(ops.remove(path));
     await watching.send(ops.sync("/"));
     expect(events).toEqual(["deleted"]);
     watching.destroy(gone);
   });
 
   it("leaves no watch on a node that is not there when its children are asked for", async () => {
-    await expect(link.send(ops.getChildren("/nobody", true))).rejects.toThrow("NoNode");
-    await link.send(container("/nobody"));
-    await link.send(ops.remove("/nobody"));
-    expect(link.open).toBe(true);
+    await expect(connection.send(ops.getChildren("/nobody", true))).rejects.toThrow("NoNode");
+    await connection.send(container("/nobody"));
+    await connection.send(ops.remove("/nobody"));
+    expect(connection.isOpen).toBe(true);
   });
 
   it("keeps the session of a connection that broke, and ends it after its timeout and a tick, not before", async () => {
-    await link.send(container("/session"));
+    await connection.send(container("/session"));
     const mortal = await connect(server.port, 1_000);
     const { path } = await mortal.send(place("/session/x."));
     await mortal.send(ops.sync("/"));
@@ -127,7 +129,7 @@ describe("one ZooKeeper", () => {
     const meter = new StallMeter();
     mortal.destroy(gone);
     for (;;) {
-      const names = await link.send(ops.getChildren("/session"));
+      const names = await connection.send(ops.getChildren("/session"));
       if (names.length === 0) break;
       expect(names).toEqual([path.slice("/session/".length)]);
       expect(meter.workingMs()).toBeLessThan(5_000);
@@ -136,27 +138,27 @@ describe("one ZooKeeper", () => {
     // Counted from after the last answer: 100 ms are more than the way there and back took.
     expect(nodeSystem.monoMs() - sinceMs).toBeGreaterThan(900);
     const back = await connect(server.port, 1_000, mortal);
-    expect(back.welcome.timeoutMs).toBe(0);
+    expect(back.reply.timeoutMs).toBe(0);
     back.destroy(gone);
   });
 
   it("lets a session go on over a new connection, with its nodes", async () => {
-    await link.send(container("/resumed"));
+    await connection.send(container("/resumed"));
     const before = await connect(server.port, 4_000);
     await before.send(place("/resumed/x."));
     before.destroy(gone);
     const after = await connect(server.port, 4_000, before);
-    expect(after.welcome.id).toBe(before.welcome.id);
+    expect(after.reply.id).toBe(before.reply.id);
     expect(await after.send(ops.getChildren("/resumed"))).toHaveLength(1);
     await after.send(ops.close);
-    expect(await link.send(ops.getChildren("/resumed"))).toEqual([]);
+    expect(await connection.send(ops.getChildren("/resumed"))).toEqual([]);
     after.destroy(gone);
   });
 
   it("corrects a session timeout to what it allows", async () => {
     const hasty = await connect(server.port, 1);
     const patient = await connect(server.port, 3_600_000);
-    expect([hasty.welcome.timeoutMs, patient.welcome.timeoutMs]).toEqual([400, 60_000]);
+    expect([hasty.reply.timeoutMs, patient.reply.timeoutMs]).toEqual([400, 60_000]);
     for (const one of [hasty, patient]) {
       await one.send(ops.close);
       one.destroy(gone);
@@ -164,25 +166,25 @@ describe("one ZooKeeper", () => {
   });
 
   it("tells its own time to whoever writes", async () => {
-    await link.send(container("/time"));
+    await connection.send(container("/time"));
     const beforeMs = Date.now();
-    const { mtime } = await link.send(ops.setData("/time", Buffer.alloc(0)));
+    const { mtime } = await connection.send(ops.setData("/time", Buffer.alloc(0)));
     expect(mtime).toBeGreaterThanOrEqual(beforeMs - 1);
     expect(mtime).toBeLessThanOrEqual(Date.now() + 1);
   });
 
   it("refuses what is not of the version that was named", async () => {
-    await link.send(container("/version"));
-    const { version } = await link.send(ops.setData("/version", data));
-    await link.send(ops.setData("/version", data, version));
-    await expect(link.send(ops.setData("/version", data, version))).rejects.toThrow("BadVersion");
+    await connection.send(container("/version"));
+    const { version } = await connection.send(ops.setData("/version", data));
+    await connection.send(ops.setData("/version", data, version));
+    await expect(connection.send(ops.setData("/version", data, version))).rejects.toThrow("BadVersion");
   });
 
   it("shows nodes that were made with credentials to nobody else", async () => {
     const secret = await connect(server.port, 4_000);
     await secret.send(ops.auth("digest", Buffer.from("user:password")), -4);
     await secret.send(ops.create({ path: "/secret", data, acl: ops.OWN_ACL, flags: ops.Flags.persistent }));
-    const refused = await link.send(ops.getData("/secret")).catch((error: unknown) => error);
+    const refused = await connection.send(ops.getData("/secret")).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(ServerError);
     expect((refused as ServerError).code).toBe(Code.noAuth);
     await secret.send(ops.remove("/secret"));
@@ -194,15 +196,15 @@ describe("containers", () => {
   it("go by themselves when they were used and are empty", async () => {
     const java = ["-Dznode.container.checkIntervalMs=200"];
     const server = await startZooKeeper({ own: true, java });
-    const { link, close } = await bareSession(server.url);
+    const { connection, close } = await bareSession(server.url);
     try {
-      await link.send(container("/used"));
-      const { path } = await link.send(place("/used/x."));
+      await connection.send(container("/used"));
+      const { path } = await connection.send(place("/used/x."));
       await sleep(600);
-      expect(await link.send(ops.getChildren("/used"))).toHaveLength(1);
-      await link.send(ops.remove(path));
+      expect(await connection.send(ops.getChildren("/used"))).toHaveLength(1);
+      await connection.send(ops.remove(path));
       for (let tries = 0; tries < 2_000; tries += 1) {
-        const names = await link.send(ops.getChildren("/"));
+        const names = await connection.send(ops.getChildren("/"));
         if (!names.includes("used")) return;
         await sleep(50);
       }
@@ -241,8 +243,12 @@ describe("an ensemble", () => {
   });
 
   it.each([
-    ["a sync at a follower", "follower", (link: Connection) => link.send(ops.sync("/"))],
-    ["a write at the leader", "leader", (link: Connection) => link.send(ops.multi([ops.check("/")]))],
+    ["a sync at a follower", "follower", (connection: Connection) => connection.send(ops.sync("/"))],
+    [
+      "a write at the leader",
+      "leader",
+      (connection: Connection) => connection.send(ops.multi([ops.check("/")])),
+    ],
   ] as const)("lets a read behind %s see what another server has acknowledged", async (_what, role, ask) => {
     const leader = await ensemble.leader();
     const followers = ensemble.members.filter((member) => member !== leader);
@@ -259,9 +265,9 @@ describe("an ensemble", () => {
       expect(path).toBe(`/seen-${role}/${names[0]}`);
       await one.send(ops.remove(path));
     }
-    for (const link of [one, two]) {
-      await link.send(ops.close);
-      link.destroy(gone);
+    for (const connection of [one, two]) {
+      await connection.send(ops.close);
+      connection.destroy(gone);
     }
   });
 
@@ -288,7 +294,7 @@ describe("an ensemble", () => {
       expect(answered).toBe(false);
       for (const member of followers) member.kill("SIGCONT");
       expect(await names).toHaveLength(1);
-      for (const link of [again, other]) link.destroy(gone);
+      for (const connection of [again, other]) connection.destroy(gone);
     } finally {
       for (const member of followers) member.kill("SIGCONT");
     }
@@ -297,12 +303,12 @@ describe("an ensemble", () => {
   it("answers pings at a server whose leader stands still, but no sync", async () => {
     const leader = await ensemble.leader();
     const follower = ensemble.members.find((member) => member !== leader);
-    const link = await connect(follower?.port ?? 0, 10_000);
+    const connection = await connect(follower?.port ?? 0, 10_000);
     try {
       leader.kill("SIGSTOP");
-      await link.send(ops.ping, -2);
+      await connection.send(ops.ping, -2);
       let synced = false;
-      const asked = link.send(ops.sync("/")).then(
+      const asked = connection.send(ops.sync("/")).then(
         () => {
           synced = true;
         },
@@ -314,14 +320,14 @@ describe("an ensemble", () => {
       await asked;
     } finally {
       leader.kill("SIGCONT");
-      link.destroy(gone);
+      connection.destroy(gone);
     }
   });
 
   it("keeps sessions and their nodes when the leader is killed", async () => {
-    const { session, link, close } = await bareSession(ensemble.url, 8_000);
-    await link.send(container("/survives"));
-    await link.send(place("/survives/x."));
+    const { session, connection, close } = await bareSession(ensemble.url, 8_000);
+    await connection.send(container("/survives"));
+    await connection.send(place("/survives/x."));
     const leader = await ensemble.leader();
     leader.kill("SIGKILL");
     await sleep(50);
@@ -333,7 +339,7 @@ describe("an ensemble", () => {
         () => null,
       );
       if (names !== null) {
-        expect(next.sessionId).toBe(link.sessionId);
+        expect(next.sessionId).toBe(connection.sessionId);
         expect(names).toHaveLength(1);
         break;
       }

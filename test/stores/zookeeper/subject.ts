@@ -1,5 +1,5 @@
-// ZooKeeper as the subject of the suite, with a short session so that nobody waits for long. Members are killed and come back
-// with what they have on disk.
+// ZooKeeper as the subject of the suite, with a short session so that nobody waits for long. Members are
+// killed and come back with what they have on disk.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,7 @@
 -- Moves the ends of many leases, each in all of its keys or in none. Never recreates what is gone, never
 -- moves an end back. A damaged record costs its own lease the renewal, and no other.
--- KEYS        per lease and key its record and the ends of its readers and permits
+-- KEYS        per lease and key its record, and the ends of its readers and permits unless it is a plain
+--             lock: while a slot moves, a Cluster refuses scripts with a key that is on neither node
 -- ARGV[1..4]  see head
 -- ARGV[5..]   per lease its id, how many keys it has, "x" if it is a plain lock, how long the key is kept in
 --             us, how long the record lives in ms, bytes of the label and label, and per key the fence in use
@@ -10,13 +11,18 @@ local clock
 --@include record
 --@include guarded
 
+-- How many KEYS each key of a lease has.
+local function widthOf(mode)
+  return mode == 'x' and 1 or 2
+end
+
 -- `key`, `at`: where its KEYS and its ARGV begin.
 local function renew(key, at)
   local id, count, mode, hold, life, label = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3],
     ARGV[at + 4], ARGV[at + 5]
-  local its, rows = {}, {}
+  local its, rows, width = {}, {}, widthOf(mode)
   for i = 1, count do
-    local it = { name = KEYS[key + 2 * i - 2], zset = KEYS[key + 2 * i - 1] }
+    local it = { name = KEYS[key + width * (i - 1)], zset = mode ~= 'x' and KEYS[key + width * i - 1] }
     local got = redis.pcall('HMGET', it.name, 'v', mode == 'x' and 'holder' or 'held:' .. id, 'permits')
     if isOtherType(got) then error(FOREIGN) end
     if not got[1] and call('EXISTS', it.name) == 1 then error(FOREIGN) end
@@ -43,6 +49,6 @@ local answers, key, at = { whole(wall) }, 1, 5
 while ARGV[at] do
   table.insert(answers, guarded(renew, key, at))
   local count = tonumber(ARGV[at + 1])
-  key, at = key + 2 * count, at + 6 + count
+  key, at = key + widthOf(ARGV[at + 2]) * count, at + 6 + count
 end
 return answers

@@ -1,17 +1,22 @@
-// One connection to one server, from the greeting to its end. Requests are answered in their order; everything that was asked
-// and not answered when the connection ends is rejected as unknown. It is never used again after its end, so no request
-// can leave late: the session makes a new one.
+// One connection to one server, from the handshake to its end. Requests are answered in order. When the
+// connection ends, all unanswered requests are rejected, with an unknown outcome. It is never used again, so
+// no request can leave late: the session opens another one.
 //
-// Liveness: after a time without a request a ping is sent. When something was asked and not one byte has come for the
-// read timeout, the server is taken for hung and the connection ends. The last part of that time begins with a timer that
-// has fired, so that a process which stood still itself reads what has arrived before it judges.
+// Liveness: after some time without a request, a ping is sent. If an answer is due and not one byte has come
+// for the read timeout, the connection ends. The last part of that time starts in a timer, so that a process
+// that was paused itself reads what has arrived before it decides.
 
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { System } from "../../../core/system.ts";
 import { ConnectionLost, RequestTooLarge, ServerError } from "./errors.ts";
 import { closeFrame, FRAME_HEAD, FrameCutter, LONGEST_REQUEST } from "./frames.ts";
-import { type Greeting, readWelcome, type Welcome, writeGreeting } from "./greeting.ts";
+import {
+  type ConnectReply,
+  type ConnectRequest,
+  readConnectReply,
+  writeConnectRequest,
+} from "./handshake.ts";
 import { JuteReader, JuteWriter, ProtocolError } from "./jute.ts";
 import { type Op, ping } from "./ops.ts";
 
@@ -25,32 +30,32 @@ export interface WatchEvent {
   readonly path: string;
 }
 
-export interface ConnectionWish {
+export interface ConnectionSpec {
   readonly address: Address;
   readonly tls: ConnectionOptions | null;
-  readonly greeting: Greeting;
-  /** How long connecting and greeting may take. */
+  readonly request: ConnectRequest;
+  /** How long connecting and the handshake may take. */
   readonly connectMs: number;
   readonly system: System;
   readonly onEvent: (event: WatchEvent) => void;
-  /** Is given the way to break off while there is no connection yet. */
+  /** Receives a function that stops connecting. */
   readonly onStart?: (stop: () => void) => void;
 }
 
-/** A server is asked for a sign of life after this share of the session timeout, and given up after that one. */
+/** Pings are sent after this share of the session timeout, and the read timeout is that one. */
 const PING_SHARE = 1 / 8;
 const READ_SHARE = 1 / 4;
-/** The longest read timeout: a half-open connection must not outlast it in a long session. */
+/** The longest read timeout, for half-open connections in long sessions. */
 const LONGEST_READ_MS = 3_000;
-/** The share of the read timeout that passes after the first suspicion. */
-const LAST_CHANCE = 1 / 4;
-/** The numbers of what is not a request in line. */
+/** The last share of the read timeout, which starts in a timer. */
+const LAST_SHARE = 1 / 4;
+/** Numbers of messages that are not answered in order. */
 export const Xid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 export type SpecialXid = (typeof Xid)["ping" | "auth" | "setWatches"];
 
 const EVENTS: readonly WatchEvent["kind"][] = ["other", "created", "deleted", "changed", "children"];
 
-interface Asked {
+interface Pending {
   readonly xid: number;
   readonly op: Op<unknown>;
   readonly sentAtMs: number;
@@ -60,33 +65,33 @@ interface Asked {
 
 export class Connection {
   readonly address: Address;
-  readonly welcome: Welcome;
-  /** The newest transaction that this connection has heard of. */
+  readonly reply: ConnectReply;
+  /** The newest transaction that this connection has seen. */
   lastZxid: bigint;
   /** Resolves when the connection has ended, with the reason. Never rejects. */
   readonly ended: Promise<Error>;
   readonly #socket: Socket;
   readonly #system: System;
   readonly #onEvent: (event: WatchEvent) => void;
-  readonly #asked: Asked[] = [];
-  /** What is answered outside of the order: pings, credentials, watches. */
-  readonly #special = new Map<number, Asked[]>();
+  readonly #pending: Pending[] = [];
+  /** Answered out of order: pings, credentials, watches. */
+  readonly #special = new Map<number, Pending[]>();
   readonly #end: (reason: Error) => void;
   #out: Buffer[] = [];
   #xid = 0;
   #sentAtMs: number;
   #heardAtMs: number;
-  #suspected = false;
+  #isSuspected = false;
   #cancelTimer: () => void = () => {};
-  #over: Error | null = null;
+  #endReason: Error | null = null;
 
-  private constructor(socket: Socket, wish: ConnectionWish, welcome: Welcome) {
+  private constructor(socket: Socket, spec: ConnectionSpec, reply: ConnectReply) {
     this.#socket = socket;
-    this.address = wish.address;
-    this.welcome = welcome;
-    this.lastZxid = wish.greeting.lastZxid;
-    this.#system = wish.system;
-    this.#onEvent = wish.onEvent;
+    this.address = spec.address;
+    this.reply = reply;
+    this.lastZxid = spec.request.lastZxid;
+    this.#system = spec.system;
+    this.#onEvent = spec.onEvent;
     this.#sentAtMs = this.#heardAtMs = this.#system.monoMs();
     let end: (reason: Error) => void = () => {};
     this.ended = new Promise((resolve) => {
@@ -95,10 +100,13 @@ export class Connection {
     this.#end = end;
   }
 
-  /** Rejects when the server cannot be reached, is silent, or speaks another language. An expired session is a welcome too. */
-  static open(wish: ConnectionWish): Promise<Connection> {
+  /**
+   * Rejects if the server cannot be reached, is silent, or speaks another protocol. The session may be
+   * expired.
+   */
+  static open(spec: ConnectionSpec): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      const { address, tls, system } = wish;
+      const { address, tls, system } = spec;
       const socket = tls === null ? connectTcp(address) : connectTls({ ...tls, ...address });
       const cutter = new FrameCutter();
       let connection: Connection | null = null;
@@ -109,17 +117,17 @@ export class Connection {
         else connection.destroy(error);
       };
       const cancel = system.after(
-        wish.connectMs,
-        () => fail(new ConnectionLost(`no answer within ${Math.round(wish.connectMs)} ms`)),
+        spec.connectMs,
+        () => fail(new ConnectionLost(`no answer within ${Math.round(spec.connectMs)} ms`)),
         "background",
       );
-      wish.onStart?.(() => fail(new ConnectionLost("broken off")));
+      spec.onStart?.(() => fail(new ConnectionLost("cancelled")));
       socket.setNoDelay(true);
-      // Core keeps the process alive during calls. What is held must not: a process that has nothing left to
-      // do ends, and releases it.
+      // Core keeps the process alive during calls. A process that only holds locks may end, and releases
+      // them.
       socket.unref();
       socket.once(tls === null ? "connect" : "secureConnect", () =>
-        socket.write(writeGreeting(wish.greeting)),
+        socket.write(writeConnectRequest(spec.request)),
       );
       socket.on("error", (error: Error) => fail(new ConnectionLost(error.message, { cause: error })));
       socket.on("close", () => fail(new ConnectionLost("the server hung up")));
@@ -127,12 +135,12 @@ export class Connection {
         try {
           for (const frame of cutter.take(chunk)) {
             if (connection === null) {
-              connection = new Connection(socket, wish, readWelcome(frame));
+              connection = new Connection(socket, spec, readConnectReply(frame));
               cancel();
-              connection.#watchOver();
+              connection.#keepAlive();
               resolve(connection);
             } else {
-              connection.#hear(frame);
+              connection.#receive(frame);
             }
           }
         } catch (error) {
@@ -142,36 +150,43 @@ export class Connection {
     });
   }
 
-  get open(): boolean {
-    return this.#over === null;
+  get isOpen(): boolean {
+    return this.#endReason === null;
   }
 
+  get sessionId(): bigint {
+    return this.reply.id;
+  }
+
+  /**
+   * Rejects with a ServerError if the server rejects it, and with a ConnectionLost if the outcome is unknown.
+   */
   send<T>(op: Op<T>, special?: SpecialXid): Promise<T> {
-    if (this.#over !== null) return Promise.reject(new ConnectionLost(this.#over.message));
+    if (this.#endReason !== null) return Promise.reject(new ConnectionLost(this.#endReason.message));
     this.#xid = this.#xid === 0x7fffffff ? 1 : this.#xid + 1;
     const xid = special ?? this.#xid;
     const frame = frameOf(xid, op);
     const bytes = frame.length - FRAME_HEAD;
     if (bytes > LONGEST_REQUEST) return Promise.reject(new RequestTooLarge(bytes));
     return new Promise<T>((resolve, reject) => {
-      const asked = { xid, op, sentAtMs: this.#system.monoMs(), resolve, reject };
-      if (special === undefined) this.#asked.push(asked);
-      else this.#special.set(xid, [...(this.#special.get(xid) ?? []), asked]);
+      const pending = { xid, op, sentAtMs: this.#system.monoMs(), resolve, reject };
+      if (special === undefined) this.#pending.push(pending);
+      else this.#special.set(xid, [...(this.#special.get(xid) ?? []), pending]);
       this.#write(frame);
     });
   }
 
   destroy(reason: Error): void {
-    if (this.#over !== null) return;
-    this.#over = reason;
+    if (this.#endReason !== null) return;
+    this.#endReason = reason;
     this.#cancelTimer();
     this.#socket.destroy();
     const lost = new ConnectionLost(reason.message, { cause: reason });
-    for (const asked of [...this.#special.values(), this.#asked].flat()) asked.reject(lost);
+    for (const pending of [...this.#special.values(), this.#pending].flat()) pending.reject(lost);
     this.#end(reason);
   }
 
-  /** Requests of one turn of the event loop leave together. */
+  /** Requests of one tick are sent together. */
   #write(frame: Buffer): void {
     this.#sentAtMs = this.#system.monoMs();
     this.#out.push(frame);
@@ -179,79 +194,75 @@ export class Connection {
     queueMicrotask(() => {
       const frames = this.#out;
       this.#out = [];
-      if (this.#over === null)
+      if (this.#endReason === null)
         this.#socket.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames));
     });
   }
 
-  #hear(frame: Buffer): void {
+  #receive(frame: Buffer): void {
     this.#heardAtMs = this.#system.monoMs();
-    this.#suspected = false;
+    this.#isSuspected = false;
     const from = new JuteReader(frame);
     const [xid, zxid, code] = [from.int(), from.long(), from.int()];
     if (zxid > this.lastZxid) this.lastZxid = zxid;
-    if (xid === Xid.event) return this.#event(from);
-    const asked = xid < 0 ? this.#answered(xid) : this.#asked.shift();
-    if (asked === undefined || asked.xid !== xid) {
-      if (asked !== undefined) asked.reject(new ConnectionLost("answered out of order"));
+    if (xid === Xid.event) return this.#receiveEvent(from);
+    const pending = xid < 0 ? this.#special.get(xid)?.shift() : this.#pending.shift();
+    if (pending === undefined || pending.xid !== xid) {
+      if (pending !== undefined) pending.reject(new ConnectionLost("answered out of order"));
       throw new ProtocolError(`an answer to request ${xid}, which was not the next`);
     }
-    if (code !== 0) asked.reject(new ServerError(code));
-    else asked.resolve(this.#read(asked, from) as never);
+    if (code !== 0) pending.reject(new ServerError(code));
+    else pending.resolve(this.#decode(pending, from) as never);
   }
 
-  #read(asked: Asked, from: JuteReader): unknown {
+  #decode(pending: Pending, from: JuteReader): unknown {
     try {
-      return asked.op.read(from);
+      return pending.op.read(from);
     } catch (error) {
-      asked.reject(new ConnectionLost((error as Error).message, { cause: error }));
+      pending.reject(new ConnectionLost((error as Error).message, { cause: error }));
       throw error;
     }
   }
 
-  #answered(xid: number): Asked | undefined {
-    return this.#special.get(xid)?.shift();
-  }
-
-  #event(from: JuteReader): void {
+  #receiveEvent(from: JuteReader): void {
     const kind = EVENTS[from.int()] ?? "other";
     from.int();
     this.#onEvent({ kind, path: from.string() });
   }
 
-  /** One timer: for the next ping, or for the end of the server's time to answer. */
-  #watchOver(): void {
-    const { timeoutMs } = this.welcome;
-    if (timeoutMs <= 0 || this.#over !== null) return;
+  /** One timer, for the next ping or the read timeout. */
+  #keepAlive(): void {
+    const { timeoutMs } = this.reply;
+    if (timeoutMs <= 0 || this.#endReason !== null) return;
     const nowMs = this.#system.monoMs();
-    const sinceMs = this.#waitingSinceMs();
+    const sinceMs = this.#unansweredSinceMs();
     const readMs = Math.min(LONGEST_READ_MS, timeoutMs * READ_SHARE);
-    if (sinceMs !== null && nowMs - sinceMs >= readMs * (1 - LAST_CHANCE)) {
-      if (this.#suspected)
+    if (sinceMs !== null && nowMs - sinceMs >= readMs * (1 - LAST_SHARE)) {
+      if (this.#isSuspected)
         return this.destroy(
           new ConnectionLost(`the server has said nothing for ${Math.round(nowMs - sinceMs)} ms`),
         );
-      this.#suspected = true;
-      return this.#again(readMs * LAST_CHANCE);
+      this.#isSuspected = true;
+      return this.#setTimer(readMs * LAST_SHARE);
     }
     const pingMs = timeoutMs * PING_SHARE;
     if (nowMs - this.#sentAtMs >= pingMs) this.send(ping, Xid.ping).catch(() => {});
     const nextPingMs = this.#sentAtMs + pingMs - nowMs;
-    const waitingMs = this.#waitingSinceMs();
+    const nextSinceMs = this.#unansweredSinceMs();
     // A request that is sent meanwhile sets no timer of its own.
-    const judgeMs = (waitingMs === null ? 0 : waitingMs - nowMs) + readMs * (1 - LAST_CHANCE);
-    this.#again(Math.min(nextPingMs, judgeMs));
+    const checkMs = (nextSinceMs === null ? 0 : nextSinceMs - nowMs) + readMs * (1 - LAST_SHARE);
+    this.#setTimer(Math.min(nextPingMs, checkMs));
   }
 
-  #again(ms: number): void {
+  #setTimer(ms: number): void {
     this.#cancelTimer();
-    this.#cancelTimer = this.#system.after(Math.max(1, ms), () => this.#watchOver(), "background");
+    this.#cancelTimer = this.#system.after(Math.max(1, ms), () => this.#keepAlive(), "background");
   }
 
-  /** Since when an answer is due and nothing has been heard; null when nothing is due. */
-  #waitingSinceMs(): number | null {
-    const oldest = [this.#asked[0], this.#special.get(Xid.ping)?.[0]].flatMap(
-      (asked) => asked?.sentAtMs ?? [],
+  /** Since when an answer is due and nothing was received; null if no answer is due. */
+  #unansweredSinceMs(): number | null {
+    const oldest = [this.#pending[0], this.#special.get(Xid.ping)?.[0]].flatMap(
+      (pending) => pending?.sentAtMs ?? [],
     );
     if (oldest.length === 0) return null;
     return Math.max(this.#heardAtMs, Math.min(...oldest));

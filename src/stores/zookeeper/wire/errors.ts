@@ -1,4 +1,5 @@
-// How a request ends that did not succeed: the server said no, with a number, or nobody knows because the connection is gone.
+// How a request fails: the server rejects it with a code, or the outcome is unknown because the connection is
+// gone.
 
 export const Code = {
   unimplemented: -6,
@@ -36,7 +37,7 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [-127, "Throttled"],
 ]);
 
-/** The server has answered, with an error. Nothing was changed. */
+/** The server answered with an error. Nothing was changed. */
 export class ServerError extends Error {
   override readonly name = "ServerError";
   readonly code: number;
@@ -47,12 +48,12 @@ export class ServerError extends Error {
   }
 }
 
-/** The connection is gone. What was asked on it may have happened or not. */
+/** The connection is gone. Its open requests may have been carried out or not. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
-/** A request longer than the servers accept. It was not sent: a server closes a connection that sends it. */
+/** A request longer than servers accept. It was not sent: a server closes a connection that sends one. */
 export class RequestTooLarge extends Error {
   override readonly name = "RequestTooLarge";
   readonly bytes: number;

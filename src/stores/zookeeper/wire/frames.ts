@@ -1,21 +1,21 @@
-// The stream of bytes cut into frames: four bytes of length, then so many bytes. Chunks come as the network likes.
+// Splits the byte stream into frames: four bytes of length, then that many bytes.
 
 import { ProtocolError } from "./jute.ts";
 
-/** Far above what a server of default settings sends: a larger length is not a frame but somebody who speaks another language. */
+/** Far above what a server with default settings sends. A larger length is another protocol. */
 export const LARGEST_FRAME: number = 64 * 1024 * 1024;
-/** The longest request that a server of default settings accepts (jute.maxbuffer). */
+/** The longest request that a server with default settings accepts (jute.maxbuffer). */
 export const LONGEST_REQUEST = 0xfffff;
 
 const HEAD = 4;
 
 export class FrameCutter {
   #rest: Buffer = Buffer.alloc(0);
-  /** Pieces of a frame that is not complete. Joined once it is, so that a large one does not cost the square of its size. */
+  /** Pieces of an incomplete frame. They are joined once, so that a large frame costs linear time. */
   #pieces: Buffer[] = [];
   #missing = 0;
 
-  /** The frames that are complete with this chunk. Throws a ProtocolError, and is of no use afterwards. */
+  /** The frames that this chunk completes. Unusable after it has thrown a ProtocolError. */
   *take(chunk: Buffer): Generator<Buffer, void, void> {
     this.#pieces.push(chunk);
     this.#missing -= chunk.length;
@@ -37,7 +37,7 @@ export class FrameCutter {
   }
 }
 
-/** `bytes` begins with four that are free for its length. */
+/** Writes the length into the first four bytes, which are reserved for it. */
 export function closeFrame(bytes: Buffer): Buffer {
   bytes.writeInt32BE(bytes.length - HEAD, 0);
   return bytes;
@@ -45,10 +45,10 @@ export function closeFrame(bytes: Buffer): Buffer {
 
 export const FRAME_HEAD: number = HEAD;
 
-/** What one string costs in a packet besides its own bytes. */
+/** Bytes of a string in a packet besides its own. */
 export const STRING_HEAD = 4;
 
-/** In their order, in groups of so many bytes at most. A longer one stands alone. At least one group. */
+/** Groups of at most so many bytes, in order. A longer text is a group of its own. At least one group. */
 export function splitByBytes(texts: Iterable<string>, longest: number): string[][] {
   let [group, bytes]: [string[], number] = [[], 0];
   const groups = [group];

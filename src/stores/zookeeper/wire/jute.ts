@@ -1,5 +1,5 @@
-// The encoding of ZooKeeper's protocol: big-endian numbers, and strings, buffers and lists behind their length. The reader
-// trusts nothing: whatever does not fit the bytes that are there is a ProtocolError, never a wrong value.
+// The encoding of ZooKeeper's protocol (Jute): big-endian numbers, and strings, buffers and lists after their
+// length. The reader rejects whatever does not fit the bytes with a ProtocolError.
 
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
@@ -11,7 +11,7 @@ export class JuteWriter {
   #bytes: Buffer;
   #at: number;
 
-  /** `reserve`: so many bytes stay free at the front, for the length of the frame. */
+  /** `reserve`: bytes at the front for the length of the frame. */
   constructor(reserve = 0) {
     this.#bytes = Buffer.allocUnsafe(FIRST_SIZE + reserve);
     this.#at = reserve;
@@ -100,7 +100,7 @@ export class JuteReader {
     return this.#bytes.subarray(from, from + length);
   }
 
-  /** A missing string is an empty one: the server sends it for "no path". */
+  /** A missing string is empty: the server sends it for "no path". */
   string(): string {
     return this.buffer()?.toString("utf8") ?? "";
   }
@@ -108,7 +108,7 @@ export class JuteReader {
   list<T>(read: () => T): T[] {
     const length = this.int();
     if (length < -1) throw new ProtocolError(`a list of length ${length}`);
-    // Each entry takes a byte at least: a length that cannot be true must not cost memory.
+    // Each entry takes at least a byte, so a wrong length costs no memory.
     if (length > this.left) throw new ProtocolError(`a list of ${length} in ${this.left} bytes`);
     const values: T[] = [];
     for (let i = 0; i < length; i += 1) values.push(read());

@@ -1,5 +1,5 @@
-// What can be asked of a server, one function per request: its number, how it is written, and how its answer is read.
-// Only what the store needs. Numbers and layouts are those of ZooKeeper 3.5 and later.
+// The requests that the store needs, one function each: type, encoding, and how the answer is decoded.
+// Numbers and layouts are those of ZooKeeper 3.5 and later.
 
 import { type JuteReader, type JuteWriter, ProtocolError } from "./jute.ts";
 
@@ -10,13 +10,13 @@ export interface Op<T> {
 }
 
 export interface Stat {
-  /** The number of the transaction that created the node: grows over the whole ensemble. */
+  /** The transaction that created the node. Grows over the whole ensemble. */
   readonly czxid: bigint;
-  /** ms of the leader's calendar. */
+  /** Wall clock of the leader, in ms. */
   readonly ctime: number;
   readonly mtime: number;
   readonly version: number;
-  /** The session that an ephemeral node ends with, else 0. */
+  /** The session of an ephemeral node, else 0. */
   readonly ephemeralOwner: bigint;
   readonly numChildren: number;
 }
@@ -28,7 +28,7 @@ export interface Acl {
 }
 
 export const OPEN_ACL: readonly Acl[] = [{ perms: 31, scheme: "world", id: "anyone" }];
-/** Everything for whoever has the credentials of this connection. */
+/** All permissions for the credentials of this connection. */
 export const OWN_ACL: readonly Acl[] = [{ perms: 31, scheme: "auth", id: "" }];
 
 export const Flags = { persistent: 0, ephemeral: 1, ephemeralSequential: 3, container: 4 } as const;
@@ -57,31 +57,31 @@ export interface Created {
   readonly stat: Stat;
 }
 
-export interface CreateWish {
+export interface CreateSpec {
   readonly path: string;
   readonly data: Uint8Array;
   readonly acl: readonly Acl[];
   readonly flags: number;
 }
 
-export function create(wish: CreateWish): Op<Created> {
+export function create(spec: CreateSpec): Op<Created> {
   return {
-    type: wish.flags === Flags.container ? Type.createContainer : Type.create2,
-    write: (out) => writeCreate(out, wish),
+    type: spec.flags === Flags.container ? Type.createContainer : Type.create2,
+    write: (out) => writeCreate(out, spec),
     read: (from) => ({ path: from.string(), stat: readStat(from) }),
   };
 }
 
-/** For a multi, whose answers hold the path and nothing else, whichever kind of create it is made of. */
-export function createPath(wish: CreateWish): Op<string> {
+/** For a multi: its answer contains the path only. */
+export function createPath(spec: CreateSpec): Op<string> {
   return {
     type: Type.create,
-    write: (out) => writeCreate(out, wish),
+    write: (out) => writeCreate(out, spec),
     read: (from) => from.string(),
   };
 }
 
-function writeCreate(out: JuteWriter, { path, data, acl, flags }: CreateWish): void {
+function writeCreate(out: JuteWriter, { path, data, acl, flags }: CreateSpec): void {
   out.string(path).buffer(data);
   out.list(acl, (entry) => out.int(entry.perms).string(entry.scheme).string(entry.id));
   out.int(flags);
@@ -95,7 +95,7 @@ export function remove(path: string, version = -1): Op<null> {
   };
 }
 
-/** In a multi only: fails it unless the node is there (and has this version). */
+/** For a multi: fails it unless the node exists (and has this version). */
 export function check(path: string, version = -1): Op<null> {
   return { type: Type.check, write: (out) => void out.string(path).int(version), read: () => null };
 }
@@ -125,7 +125,7 @@ export function setData(path: string, data: Uint8Array, version = -1): Op<Stat> 
   };
 }
 
-/** With `watch` on a node that has no children, such as an ephemeral one, only its end is told, not its changes. */
+/** A watch on a node without children, such as an ephemeral one, reports its deletion only. */
 export function getChildren(path: string, watch = false): Op<string[]> {
   return {
     type: Type.getChildren,
@@ -134,7 +134,7 @@ export function getChildren(path: string, watch = false): Op<string[]> {
   };
 }
 
-/** What is read afterwards on this connection is not older than the leader was when it got this. */
+/** Reads after it on this connection are not older than the leader was when it received this. */
 export function sync(path: string): Op<string> {
   return { type: Type.sync, write: (out) => void out.string(path), read: (from) => from.string() };
 }
@@ -155,7 +155,7 @@ export interface Watches {
   readonly child: readonly string[];
 }
 
-/** Sets watches again on a new connection; what changed since `zxid` is told at once. */
+/** Restores watches on a new connection. Changes since `zxid` are reported at once. */
 export function setWatches(zxid: bigint, watches: Watches): Op<null> {
   return {
     type: Type.setWatches,
@@ -169,7 +169,7 @@ export function setWatches(zxid: bigint, watches: Watches): Op<null> {
 
 export type MultiResult = { readonly value: unknown } | { readonly error: number };
 
-/** All of them or none, in one transaction. One result per op; of a multi that failed only the errors mean anything. */
+/** All or none, in one transaction. One result per op; if it failed, only the errors count. */
 export function multi(ops: readonly Op<unknown>[]): Op<MultiResult[]> {
   return {
     type: Type.multi,

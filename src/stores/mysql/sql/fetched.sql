@@ -1,2 +1,0 @@
--- A letter was read. proc, id.
-DELETE FROM holdfast_push WHERE proc = ? AND id = ?

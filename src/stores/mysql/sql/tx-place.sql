@@ -1,2 +1,0 @@
--- Where a connection is: {server} is what tells servers of its kind apart.
-SELECT DATABASE() AS place_name, {server} AS place_server

@@ -1,2 +1,0 @@
--- A waiter has left. name, id.
-DELETE FROM holdfast_beat WHERE name = ? AND id = ?
