@@ -80,8 +80,8 @@ export const mutants: readonly Mutant[] = [
     file: "core/lease/renewal.ts",
     edits: [
       {
-        find: "    if (hold.ended) return;\n    hold.renewing = false;\n    if (answer.state",
-        put: "    hold.renewing = false;\n    if (answer.state",
+        find: "    if (hold.ended) return;\n    if (answer.state",
+        put: "    if (answer.state",
       },
       {
         file: "core/lease/hold.ts",
@@ -158,7 +158,7 @@ export const mutants: readonly Mutant[] = [
     name: "hand-off after the window",
     file: "core/acquire/local-queue.ts",
     edits: [
-      { find: "hold.remaining() >= freshMs(hold)", put: "!hold.ended" },
+      { find: "hold.remaining() >= hold.termMs * FRESH_SHARE", put: "!hold.ended" },
       { find: "this.#sliceLeftMs(hold) > 0 &&", put: "this.#deps.handoffMs > 0 &&" },
       {
         find: "this.#deps.system.after(this.#sliceLeftMs(hold), () => {",

@@ -1,7 +1,6 @@
 // `holdfast/otel`: spans and metrics for OpenTelemetry. It imports nothing at run time: the caller passes a
 // tracer, a meter or both. Metrics have the names of holdfast/prometheus.
 
-import type { Meter, Span, SpanStatusCode, Tracer } from "@opentelemetry/api";
 import { tracingChannel, type TracingChannelSubscribers } from "node:diagnostics_channel";
 import type { Lease, Locks } from "../core/api.ts";
 import { LockError } from "../core/errors.ts";
@@ -10,20 +9,50 @@ import { observe, type ObserverOptions } from "../telemetry/observer.ts";
 
 export type { ObserverOptions } from "../telemetry/observer.ts";
 
+type Attributes = Readonly<Record<string, string | number | string[]>>;
+
+/** What is used of a `Span` of `@opentelemetry/api`. */
+export interface SpanLike {
+  setAttribute(name: string, value: string): unknown;
+  setStatus(status: { code: number; message?: string }): unknown;
+  recordException(exception: Error | string): void;
+  end(): void;
+}
+
+/** What is used of a `Tracer`. */
+export interface TracerLike {
+  startSpan(name: string, options: { attributes: Attributes }): SpanLike;
+}
+
+interface Instrument {
+  readonly description: string;
+  readonly unit?: string;
+}
+
+/** What is used of a `Meter`. */
+export interface MeterLike {
+  createHistogram(name: string, options: Instrument): { record(value: number, attributes: Attributes): void };
+  createCounter(name: string, options: Instrument): { add(value: number, attributes: Attributes): void };
+  createUpDownCounter(
+    name: string,
+    options: Instrument,
+  ): { add(value: number, attributes: Attributes): void };
+}
+
 export interface MeterOptions extends ObserverOptions {
   /** For example `metrics.getMeter("holdfast")`. */
-  readonly meter: Meter;
+  readonly meter: MeterLike;
 }
 
 export interface TracerOptions {
   /** For example `trace.getTracer("holdfast")`. */
-  readonly tracer: Tracer;
+  readonly tracer: TracerLike;
   /** Adds the key to each span. Keys may be personal data, so they are left out by default. @default false */
   readonly keys?: boolean | undefined;
 }
 
-/** Written as a number, because importing the enum would load the package. */
-const ERROR_STATUS = 2 as SpanStatusCode.ERROR;
+/** SpanStatusCode.ERROR. */
+const ERROR_STATUS = 2;
 
 /**
  * Measures `locks` from now on. Returns the function that ends it.
@@ -77,9 +106,9 @@ type Traced<Context> = Context & { readonly result?: unknown; readonly error?: u
  * const stop = traceLocks({ tracer: trace.getTracer("holdfast") });
  */
 export function traceLocks({ tracer, keys = false }: TracerOptions): () => void {
-  const calls = new WeakMap<object, Span>();
+  const calls = new WeakMap<object, SpanLike>();
   /** Of leases that are held, by key and fence. */
-  const holds = new Map<string, { readonly span: Span; readonly signal: AbortSignal }>();
+  const holds = new Map<string, { readonly span: SpanLike; readonly signal: AbortSignal }>();
   const attributes = (trace: { readonly keys: readonly string[]; readonly label: string }) => ({
     "holdfast.label": trace.label,
     "holdfast.key_count": trace.keys.length,
@@ -158,7 +187,7 @@ function outcomeOf(error: unknown): string {
   return LockError.is(error) ? error.code : "failed";
 }
 
-function fail(span: Span, error: unknown): void {
+function fail(span: SpanLike, error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
   span.setStatus({ code: ERROR_STATUS, message });
   span.recordException(error instanceof Error ? error : message);

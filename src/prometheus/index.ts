@@ -1,16 +1,37 @@
 // `holdfast/prometheus`: metrics of a `Locks` for prom-client. The names are those of holdfast/otel.
 
-import type * as promClient from "prom-client";
 import type { Locks } from "../core/api.ts";
 import { observe, type ObserverOptions } from "../telemetry/observer.ts";
 
 export type { ObserverOptions } from "../telemetry/observer.ts";
 
+interface Distribution {
+  observe(labels: object, value: number): void;
+}
+
+interface Total {
+  inc(labels: object, value?: number): void;
+}
+
+/** What is used of a `Registry` of `prom-client`. */
+export interface RegistryLike {
+  getSingleMetric(name: string): unknown;
+  metrics(): Promise<string>;
+}
+
+/** What is used of the module `prom-client`. */
+export interface PromClientLike {
+  readonly Histogram: new (...config: never[]) => Distribution;
+  readonly Counter: new (...config: never[]) => Total;
+  readonly Gauge: new (...config: never[]) => Total;
+  readonly register: RegistryLike;
+}
+
 export interface PrometheusOptions extends ObserverOptions {
   /** The module `prom-client`. */
-  readonly client: Pick<typeof promClient, "Counter" | "Gauge" | "Histogram" | "register">;
+  readonly client: PromClientLike;
   /** @default the registry of the module */
-  readonly register?: promClient.Registry | undefined;
+  readonly register?: RegistryLike | undefined;
 }
 
 /** From a round trip to a long wait. */
@@ -29,21 +50,14 @@ const LABELS = ["store", "group"];
 export function collectMetrics(locks: Locks, options: PrometheusOptions): () => void {
   const { client, register = client.register } = options;
   /** A second `Locks` uses the metrics of the first. */
-  const metric = <M>(
-    name: string,
-    make: (base: { name: string; registers: promClient.Registry[] }) => M,
-  ): M => (register.getSingleMetric(name) as M | undefined) ?? make({ name, registers: [register] });
-  const histogram = (
-    name: string,
-    help: string,
-    buckets: number[],
-    labelNames = LABELS,
-  ): promClient.Histogram =>
-    metric(name, (base) => new client.Histogram({ ...base, help, buckets, labelNames }));
-  const gauge = (name: string, help: string): promClient.Gauge =>
-    metric(name, (base) => new client.Gauge({ ...base, help, labelNames: LABELS }));
-  const counter = (name: string, help: string, labelNames = LABELS): promClient.Counter =>
-    metric(name, (base) => new client.Counter({ ...base, help, labelNames }));
+  const metric = <M>(Type: new (...config: never[]) => M, name: string, more: object): M =>
+    (register.getSingleMetric(name) as M | undefined) ??
+    new Type({ name, registers: [register], labelNames: LABELS, ...more } as never);
+  const histogram = (name: string, help: string, buckets: number[], labelNames = LABELS): Distribution =>
+    metric(client.Histogram, name, { help, buckets, labelNames });
+  const gauge = (name: string, help: string): Total => metric(client.Gauge, name, { help });
+  const counter = (name: string, help: string, labelNames = LABELS): Total =>
+    metric(client.Counter, name, { help, labelNames });
 
   const wait = histogram(
     "holdfast_wait_seconds",

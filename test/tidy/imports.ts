@@ -88,6 +88,12 @@ const TABLE: readonly Row[] = [
     remedy: "a guard imports core/errors, core/key and types of core",
   },
   {
+    of: /^(otel|prometheus|telemetry|web-locks)\//,
+    may: [/^telemetry\//, /^core\/errors\.ts$/, NODE],
+    mayTypes: [/^core\//],
+    remedy: "an adapter imports src/telemetry, core/errors and types of core",
+  },
+  {
     of: /^(cli|demo)\//,
     may: [
       ...PUBLIC,

@@ -24,7 +24,7 @@ export interface MysqlOptions {
    * False: tables and procedures are never created at run time. `holdfast schema mysql` prints them. Default
    * true.
    */
-  readonly ddl?: boolean;
+  readonly createSchema?: boolean;
   /**
    * Options of TLS, as mysql2 takes them; `?ssl=true` in the URL for none. The host name is checked unless
    * `verifyIdentity` is false.
@@ -32,7 +32,7 @@ export interface MysqlOptions {
   readonly ssl?: object;
 }
 
-const QUERY = ["mode", "maxTtl", "maxConnections", "ddl", "ssl"];
+const QUERY = ["mode", "maxTtl", "maxConnections", "createSchema", "ssl"];
 const OPTIONS = ["url", ...QUERY];
 const DEFAULT_MAX_TTL = "60s";
 const DEFAULT_MAX_CONNECTIONS = 100;
@@ -45,7 +45,7 @@ export function mysql(options: MysqlOptions): Store {
   if (mode !== "table" && mode !== "row")
     throw new InvalidArgumentError(`mode is "table" or "row", not ${JSON.stringify(mode)}`);
   const full = { ...login, ssl: options.ssl ?? (isOn("ssl", query.get("ssl") ?? "false") ? {} : undefined) };
-  const ddl = options.ddl ?? isOn("ddl", query.get("ddl") ?? "true");
+  const createSchema = options.createSchema ?? isOn("createSchema", query.get("createSchema") ?? "true");
   const maxConnections = Number(
     options.maxConnections ?? query.get("maxConnections") ?? DEFAULT_MAX_CONNECTIONS,
   );
@@ -53,7 +53,7 @@ export function mysql(options: MysqlOptions): Store {
     throw new InvalidArgumentError(
       `maxConnections must be a whole number of at least 1, got ${maxConnections}`,
     );
-  if (mode === "row") return rowStore(full, { maxConnections, ddl });
+  if (mode === "row") return rowStore(full, { maxConnections, createSchema });
   const maxTtlMs = readMaxTtl(options.maxTtl ?? query.get("maxTtl") ?? DEFAULT_MAX_TTL);
   return {
     name: "mysql",
@@ -61,7 +61,7 @@ export function mysql(options: MysqlOptions): Store {
     load,
     async open(env: StoreEnv): Promise<OpenStore> {
       const { openTable } = await import("./store.ts");
-      return openTable(full, { maxTtlMs, ddl }, env);
+      return openTable(full, { maxTtlMs, createSchema }, env);
     },
   };
 }

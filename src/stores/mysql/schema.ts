@@ -51,7 +51,7 @@ export interface Schema {
 export function tableSchema(mayCreate: boolean): Schema {
   return {
     async create(connection) {
-      if (!mayCreate) throw missing("ddl is false");
+      if (!mayCreate) throw missing("createSchema is false");
       await create(connection, [...TABLES, ...PROCEDURES, sql["set_version"]]);
     },
   };
@@ -61,7 +61,7 @@ export function rowSchema(mayCreate: boolean): Schema {
   return {
     async create(connection) {
       if (await hasRowTables(connection)) return;
-      if (!mayCreate) throw missing("ddl is false");
+      if (!mayCreate) throw missing("createSchema is false");
       await create(connection, ROW_TABLES);
     },
   };

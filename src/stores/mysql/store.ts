@@ -57,7 +57,7 @@ export interface TableOptions {
   /** Several hosts: no lease may be longer, and a new primary grants nothing for so long. */
   readonly maxTtlMs: number;
   /** False: tables and procedures are not made at run time. */
-  readonly ddl: boolean;
+  readonly createSchema: boolean;
 }
 
 export async function openTable(login: Login, options: TableOptions, env: StoreEnv): Promise<OpenStore> {
@@ -72,11 +72,11 @@ function longestGraceMs(maxTtlMs: number): number {
 
 export async function openTableOn(
   port: MysqlPort,
-  { maxTtlMs, ddl }: TableOptions,
+  { maxTtlMs, createSchema }: TableOptions,
   env: StoreEnv,
 ): Promise<OpenStore> {
   const holdMs = maxTtlMs + longestGraceMs(maxTtlMs) + UNDER_WAY_MS;
-  const pool = new Pool(new PrimaryFinder(port, tableSchema(ddl), holdMs), env.system);
+  const pool = new Pool(new PrimaryFinder(port, tableSchema(createSchema), holdMs), env.system);
   try {
     await pool.use(refuseOldLocks, { signal: NEVER_ABORTED });
     const several = port.hosts.length > 1;

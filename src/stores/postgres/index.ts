@@ -41,7 +41,7 @@ export function postgres(options: PostgresOptions): Store {
   };
 }
 
-/** `postgres://...` or `postgresql://...`, perhaps with `?mode=advisory`, `?table=NAME` and `?ddl=false`. */
+/** `postgres://...`, perhaps with `?mode=advisory`, `?table=NAME` and `?createSchema=false`. */
 export function postgresByUrl(url: string): Store {
   return postgres(optionsOfUrl(url));
 }

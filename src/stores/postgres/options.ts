@@ -33,16 +33,16 @@ export interface PostgresOptions {
    * false: never create or change tables and functions. Run what `holdfast schema postgres` prints instead.
    * @default true
    */
-  readonly ddl?: boolean;
+  readonly createSchema?: boolean;
 }
 
 export interface PostgresSettings {
   readonly table: string;
   readonly mode: "table" | "advisory";
-  readonly ddl: boolean;
+  readonly createSchema: boolean;
 }
 
-const OPTIONS = ["pool", "url", "table", "mode", "ddl"];
+const OPTIONS = ["pool", "url", "table", "mode", "createSchema"];
 const IDENTIFIER = /^([a-z_][a-z0-9_]{0,39}\.)?[a-z_][a-z0-9_]{0,39}$/;
 
 /** @throws InvalidArgumentError that names the option. */
@@ -53,16 +53,16 @@ export function readOptions(options: PostgresOptions): PostgresSettings {
         `postgres() has no option ${JSON.stringify(name)}: it knows ${OPTIONS.join(", ")}`,
       );
   }
-  const { pool, url, table = "holdfast", mode = "table", ddl = true } = options;
+  const { pool, url, table = "holdfast", mode = "table", createSchema = true } = options;
   if ((pool === undefined) === (url === undefined))
     throw new InvalidArgumentError("postgres() takes either a pool or a url");
   checkTable(table);
   if (mode !== "table" && mode !== "advisory")
     throw new InvalidArgumentError(`mode must be "table" or "advisory", got ${JSON.stringify(mode)}`);
-  if (typeof ddl !== "boolean")
-    throw new InvalidArgumentError(`ddl must be true or false, got ${JSON.stringify(ddl)}`);
+  if (typeof createSchema !== "boolean")
+    throw new InvalidArgumentError(`createSchema must be true or false, got ${JSON.stringify(createSchema)}`);
   if (url !== undefined) checkUrl(url);
-  return { table, mode, ddl };
+  return { table, mode, createSchema };
 }
 
 export function checkTable(table: string): void {
@@ -73,23 +73,27 @@ export function checkTable(table: string): void {
   );
 }
 
-/** `?mode=`, `?table=` and `?ddl=` are ours; the rest is for the client. */
+/** `?mode=`, `?table=` and `?createSchema=` are ours; the rest is for the client. */
 export function optionsOfUrl(url: string): PostgresOptions {
   checkUrl(url);
   const parsed = new URL(url);
-  const [mode, table, ddl] = ["mode", "table", "ddl"].map((name) => parsed.searchParams.get(name));
-  for (const name of ["mode", "table", "ddl"]) parsed.searchParams.delete(name);
+  const [mode, table, createSchema] = ["mode", "table", "createSchema"].map((name) =>
+    parsed.searchParams.get(name),
+  );
+  for (const name of ["mode", "table", "createSchema"]) parsed.searchParams.delete(name);
   return {
     url: parsed.href,
     ...(mode === null ? {} : { mode: mode as "table" }),
     ...(table === null || table === undefined ? {} : { table }),
-    ...(ddl === null || ddl === undefined ? {} : { ddl: readDdl(ddl) }),
+    ...(createSchema === null || createSchema === undefined
+      ? {}
+      : { createSchema: readBoolean(createSchema) }),
   };
 }
 
-function readDdl(text: string): boolean {
+function readBoolean(text: string): boolean {
   if (text !== "true" && text !== "false")
-    throw new InvalidArgumentError(`ddl must be true or false, got ${JSON.stringify(text)}`);
+    throw new InvalidArgumentError(`createSchema must be true or false, got ${JSON.stringify(text)}`);
   return text === "true";
 }
 

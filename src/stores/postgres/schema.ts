@@ -30,11 +30,11 @@ export async function openTables(
   const server = await readSettings(connections, settings.mode === "table" ? text : advisoryText, newCall());
   refuseUnsafe(server);
   if (!server.ready) {
-    if (!settings.ddl) throw missingSchema(settings);
+    if (!settings.createSchema) throw missingSchema(settings);
     table = await createAlone(connections, settings);
   }
   const ddl = fullSchema(table, settings.mode);
-  if (settings.ddl)
+  if (settings.createSchema)
     connections.onMissingTable(() => connections.query(`${ALONE};\n${ddl}`, [], newCall()).then(() => {}));
   return { sql: sqlFor(table), server };
 }
@@ -72,7 +72,7 @@ async function rowsOf(client: OwnClient, text: string, values: readonly unknown[
 
 function missingSchema({ table }: PostgresSettings): StoreUnavailableError {
   return new StoreUnavailableError(
-    `the tables or functions of holdfast (${table}_...) are missing, and ddl is false: ` +
+    `the tables or functions of holdfast (${table}_...) are missing, and createSchema is false: ` +
       "run what `holdfast schema postgres` prints, as a user who may create them",
     { retryable: false },
   );

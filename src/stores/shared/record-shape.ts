@@ -42,19 +42,6 @@ export function isRecord(value: unknown): boolean {
   return holders.every((row) => fits(row, HOLDER)) && line.every((row) => fits(row, WAITER));
 }
 
-/** By opened store a turn and when it was said, as `Kept` has them. */
-export function areMarks(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  return Object.values(value).every(
-    (mark) => Array.isArray(mark) && mark.length === 2 && count(mark[0]) && time(mark[1]),
-  );
-}
-
-/** By request one number. */
-export function areTimes(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.values(value).every(time);
-}
-
 /** In a lease table. */
 export function damagedRow(key: string, cause?: unknown): UnsafeStoreError {
   return new UnsafeStoreError(

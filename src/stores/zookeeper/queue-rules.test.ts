@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Mode, Request } from "../../core/store.ts";
 import { aheadOf, entriesToWatch, fits, holdersOf, inOrder, readQueue } from "./queue-rules.ts";
-import { isDigest, keptName, keyOf, nodeName, Paths, queueNodeName, readName } from "./paths.ts";
+import { type Entry, isDigest, keptName, keyOf, nodeName, Paths, queueNodeName, readName } from "./paths.ts";
 import { fenceOf } from "./record.ts";
 import { anyText } from "../../../test/support/any-text.ts";
 
@@ -36,6 +36,7 @@ function nameOf(who: Someone, at: number): string {
   return queueNodeName({ ...REQUEST, ...who, id }, "ab") + String(at).padStart(10, "0");
 }
 
+const PLAIN: Someone = { mode: "exclusive", permits: 1, limit: 1 };
 const lock = fc.record<Someone>({
   mode: fc.constantFrom("exclusive", "shared"),
   permits: fc.constant(1),
@@ -84,6 +85,21 @@ describe("the queue", () => {
         expect(queue.slice(0, holders.length)).toEqual(holders);
       }),
     );
+  });
+
+  it("finds the holders without a look at those that wait, however many they are (P21)", () => {
+    const [first, second] = readQueue(
+      [0, 1].map((at) => nameOf(PLAIN, at)),
+      "k",
+    ) as [Entry, Entry];
+    const untouchable = new Proxy(second, {
+      get: () => {
+        throw new Error("read");
+      },
+    });
+    expect(holdersOf([first, second, ...Array.from({ length: 1_000 }, () => untouchable)], 3)).toEqual([
+      first,
+    ]);
   });
 
   it("makes nobody's turn come while what it watches stands, whoever else leaves (P11)", () => {

@@ -26,11 +26,13 @@ export const shutdownCases: readonly ApiCase[] = [
       const [short, long] = [ctx.key("short"), ctx.key("long")];
       const log: string[] = [];
       let finish = (): void => {};
-      const finished = one.using(short, async () => {
-        await new Promise<void>((resolve) => (finish = resolve));
-        log.push("finished");
-        return "done";
-      });
+      const finished = later(
+        one.using(short, async () => {
+          await new Promise<void>((resolve) => (finish = resolve));
+          log.push("finished");
+          return "done";
+        }),
+      );
       const cut = later(
         one.using(long, (lease) => {
           lease.signal.addEventListener("abort", () => log.push("notified"));

@@ -179,7 +179,7 @@ describe("the procedures", () => {
         fc.asyncProperty(ops(several, wish), async (history) => {
           histories += 1;
           const env = { namespace: `m${histories}`, system: nodeSystem, allow: [] };
-          const options = { maxTtlMs: 60_000, ddl: true };
+          const options = { maxTtlMs: 60_000, createSchema: true };
           const open = async (): Promise<OpenStore> =>
             openTableOn(bent(new Mysql2Port(await loadMysql2(), login)), options, env);
           const stores = [await open(), await open()];

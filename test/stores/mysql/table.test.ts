@@ -184,11 +184,11 @@ describe("the tables", () => {
     "are not made at run time where the caller forbids it, mode %s (P17)",
     async (mode) => {
       await node.query(`CREATE DATABASE IF NOT EXISTS forbidden_${mode}`);
-      const url = `${node.url.replace("/locks", `/forbidden_${mode}`)}?mode=${mode}&ddl=false`;
+      const url = `${node.url.replace("/locks", `/forbidden_${mode}`)}?mode=${mode}&createSchema=false`;
       await expect(open(url).acquire("k")).rejects.toMatchObject({
         code: "ERR_STORE_UNAVAILABLE",
         retryable: false,
-        message: expect.stringMatching(/ddl is false.*holdfast schema mysql/) as string,
+        message: expect.stringMatching(/createSchema is false.*holdfast schema mysql/) as string,
       });
       const [row] = await node.query(
         `SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = 'forbidden_${mode}'`,

@@ -201,7 +201,7 @@ describe("cleaning up", () => {
 
 describe("without DDL", () => {
   it("missing tables are an error that names the command, and what it prints is enough (P17)", async () => {
-    const url = `${world.url}?table=by_hand&ddl=false`;
+    const url = `${world.url}?table=by_hand&createSchema=false`;
     const locks = createLocks(url);
     await expect(locks.acquire("k")).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
@@ -215,7 +215,7 @@ describe("without DDL", () => {
     const next = createLocks(url);
     expect(await next.using("k", () => 7)).toBe(7);
     await next.close();
-    expect(() => createLocks(`${world.url}?ddl=no`)).toThrow("ddl must be true or false");
+    expect(() => createLocks(`${world.url}?createSchema=no`)).toThrow("createSchema must be true or false");
   });
 });
 

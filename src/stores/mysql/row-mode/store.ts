@@ -50,14 +50,14 @@ export interface RowOptions {
   /** Sessions that hold or wait for a row, at most. */
   readonly maxConnections: number;
   /** False: tables are not made at run time. */
-  readonly ddl: boolean;
+  readonly createSchema: boolean;
 }
 
 export async function openRows(login: Login, options: RowOptions, env: StoreEnv): Promise<OpenStore> {
   const port = new Mysql2Port(await loadMysql2(), login);
   const [host] = port.hosts as readonly [Address];
   const connect = (): Promise<SqlConnection> => port.connect(host);
-  const schema = rowSchema(options.ddl);
+  const schema = rowSchema(options.createSchema);
   let first: SqlConnection | null = null;
   try {
     first = await connect();

@@ -7,6 +7,8 @@ import type { PgPool } from "./connections.ts";
 /** A process asks for a few things at a time; more would only queue up in the server. */
 const MOST_CONNECTIONS = 6;
 const CONNECT_MS = 2_000;
+/** Longer than the longest interval between two heartbeats: a new session costs more than many of them. */
+const IDLE_MS = 30_000;
 
 interface PgModule {
   readonly Pool: new (options: object) => PgPool;
@@ -28,6 +30,7 @@ export async function ownPool(url: string): Promise<PgPool> {
     connectionString: url,
     max: MOST_CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MS,
+    idleTimeoutMillis: IDLE_MS,
     allowExitOnIdle: true,
     keepAlive: true,
     application_name: "holdfast",

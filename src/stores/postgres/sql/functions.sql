@@ -610,7 +610,7 @@ $$;
 CREATE OR REPLACE FUNCTION {renew}(p_names bytea[], p_items integer[], p_used bigint[], p_ids text[],
   p_lasts_us bigint[],
   p_labels text[])
-RETURNS text[] LANGUAGE plpgsql SET enable_seqscan = off AS $$
+RETURNS text[] LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 1500 AS $$
 DECLARE v_now timestamptz := clock_timestamp(); v_answers text[] := '{}'; v_item integer; v_answer text;
   l {lock}; h {holder};
 BEGIN
@@ -660,7 +660,7 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION {owns}(p_names bytea[], p_id text) RETURNS boolean LANGUAGE sql
-  SET enable_seqscan = off AS $$
+  SET enable_seqscan = off SET lock_timeout = 1500 AS $$
   SELECT cardinality(p_names) = (SELECT count({refuse_damaged}(t)) FROM {lock} AS t
     WHERE t.name = ANY (p_names) AND t.mode = 'x'
       AND t.in_use > 0 AND t.id = p_id AND t.ends_at > clock_timestamp() AND t.revoked IS NULL)
@@ -740,7 +740,7 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION {inspect}(p_name bytea) RETURNS jsonb LANGUAGE plpgsql
-  SET enable_seqscan = off AS $$
+  SET enable_seqscan = off SET lock_timeout = 1500 AS $$
 DECLARE l {lock};
 BEGIN
   SELECT t.* INTO l FROM {lock} AS t WHERE t.name = p_name;
@@ -772,7 +772,8 @@ $$;
 -- Deletes rows that nobody has used for so long, 10,000 at a time, and raises the floor of the fences in the
 -- same step. A key that is
 -- made again meanwhile waits for this step, and then reads the floor. Answers how many rows there were.
-CREATE OR REPLACE FUNCTION {clean}(p_age interval) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {clean}(p_age interval) RETURNS integer LANGUAGE plpgsql
+  SET lock_timeout = 1500 AS $$
 DECLARE v_now timestamptz := clock_timestamp(); v_count integer;
 BEGIN
   -- One process at a time.
