@@ -28,7 +28,7 @@ let connections: Connections;
 function bend(text: string): string {
   return text
     .replaceAll("clock_timestamp()", "(SELECT at FROM bent_clock)")
-    .replaceAll(/pg_notify\('holdfast_' \|\| [lwh]\.proc, /g, "bent_notify(");
+    .replaceAll(/pg_notify\(\s*'holdfast_' \|\| [lwh]\.proc,\s+/g, "bent_notify(");
 }
 
 beforeAll(async () => {

@@ -313,18 +313,19 @@ BEGIN
   END IF;
   -- 2. While one of the keys is held exclusively, a waiter only shows that it lives: it writes its own row
   -- and locks no key.
+  --    Its rows are found by id alone: with the name a plan could read every waiter of the key.
   IF p_is_repeated AND p_queue THEN
     SELECT count(*), bool_or(t.in_use > 0 AND t.mode = 'x' AND t.ends_at > v_now),
       min({again_ms}(t, o.ticket, o.since_at, p_poll_ms, v_now)), max({position}(t, o.ticket))
       INTO v_count, v_is_blocked, v_again, v_position
       FROM {waiter} AS o JOIN {lock} AS t ON t.name = o.name
-      WHERE o.id = p_id AND o.name = ANY (p_names) AND o.called_until IS NULL AND o.alive_until > v_now
+      WHERE o.id = p_id AND o.called_until IS NULL AND o.alive_until > v_now
         AND (t.ended_until < v_now OR NOT EXISTS (SELECT FROM {ended} AS e WHERE e.id = p_id
           AND e.name = t.name))
         AND NOT {is_damaged}(t);
     IF v_count = cardinality(p_names) AND v_is_blocked THEN
       UPDATE {waiter} AS t SET alive_until = v_now + (v_again + 1000) * interval '1 millisecond'
-        WHERE t.id = p_id AND t.name = ANY (p_names) AND t.called_until IS NULL;
+        WHERE t.id = p_id AND t.called_until IS NULL;
       GET DIAGNOSTICS v_count = ROW_COUNT;
       IF v_count = cardinality(p_names) THEN
         PERFORM set_config('synchronous_commit', 'off', true);
