@@ -189,4 +189,26 @@ describe("a subscription", () => {
     await system.advance(50);
     expect(made).toHaveLength(3);
   });
+
+  it("that is moved while it connects starts on the next connection", async () => {
+    const system = new TestSystem();
+    const opened: TestConnection[] = [];
+    let finishFirst = (): void => {};
+    const connect = async (): Promise<Connection> => {
+      const connection = new TestConnection();
+      opened.push(connection);
+      if (opened.length === 1) await new Promise<void>((resolve) => (finishFirst = resolve));
+      return connection;
+    };
+    const subscription = new Subscription(connect, "news", () => {}, system);
+    const started = subscription.start();
+    await new Promise(setImmediate);
+    subscription.move();
+    finishFirst();
+    await system.advance(1_000);
+    await started;
+    expect(opened.map(({ isOpen }) => isOpen)).toEqual([false, true]);
+    expect(opened[1]?.channels).toEqual(["news"]);
+    subscription.close();
+  });
 });

@@ -12,6 +12,8 @@ export class Subscription {
   readonly channel: string;
   readonly #connection: NodeConnection;
   #isClosed = false;
+  /** How often it was moved. */
+  #moves = 0;
 
   constructor(
     connect: Connect,
@@ -34,9 +36,15 @@ export class Subscription {
     this.#connection = new NodeConnection(`the channel ${channel}`, subscribe, system, { onEnd });
   }
 
-  /** Resolves when messages can arrive. Makes one attempt. */
+  /** Resolves when messages can arrive. Makes one attempt, and one more for each move that ended it. */
   async start(): Promise<void> {
-    await this.#connection.connect({ signal: NEVER_ABORTED });
+    const moves = this.#moves;
+    try {
+      await this.#connection.connect({ signal: NEVER_ABORTED });
+    } catch (error) {
+      if (moves === this.#moves || this.#isClosed) throw error;
+      await this.start();
+    }
   }
 
   /** Makes one attempt in the background if there is no connection. */
@@ -46,6 +54,7 @@ export class Subscription {
 
   /** The node is not the right one any more, or the connection is suspect. */
   move(): void {
+    this.#moves += 1;
     this.#connection.drop();
     this.resubscribe();
   }
