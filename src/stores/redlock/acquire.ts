@@ -97,7 +97,7 @@ class Attempt {
   readonly acquirer: Acquirer;
   readonly request: Request;
   readonly state: RequestState;
-  readonly timeoutMs: number;
+  readonly #endMs: number;
   readonly #settle: Settle<AttemptAnswer<Cookie>>;
   readonly #call: number;
   #fence: number;
@@ -113,7 +113,7 @@ class Attempt {
     this.acquirer = acquirer;
     this.request = request;
     this.state = state;
-    this.timeoutMs = timeoutMs;
+    this.#endMs = acquirer.context.system.monoMs() + timeoutMs;
     this.#settle = settle;
     state.calls += 1;
     this.#call = state.calls;
@@ -124,6 +124,11 @@ class Attempt {
   /** No later call of the same request took over, and the request has not ended. */
   get isCurrent(): boolean {
     return this.state.calls === this.#call;
+  }
+
+  /** Each proposal may use what the ones before it left of the call. */
+  get leftMs(): number {
+    return Math.max(0, this.#endMs - this.acquirer.context.system.monoMs());
   }
 
   propose(): void {
@@ -211,10 +216,9 @@ class Proposal extends QuorumCall<Node, NodeAnswer> implements BatchItem {
   #isWithdrawn = false;
 
   constructor(attempt: Attempt, fence: number) {
-    const { acquirer, request, state, timeoutMs } = attempt;
+    const { acquirer, request, state } = attempt;
     const { nodeSet } = acquirer.context;
-    // One proposal may be followed by another.
-    super(nodeSet.nodes, nodeSet.deadlines, nodeSet.nodeTimeoutMs(timeoutMs) / 2);
+    super(nodeSet.nodes, nodeSet.deadlines, nodeSet.nodeTimeoutMs(attempt.leftMs));
     this.fence = fence;
     this.#attempt = attempt;
     this.record = acquirer.record(request);

@@ -1,6 +1,7 @@
 // Nodes that are frozen, killed, restarted and emptied: real servers, really stopped.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Proxy } from "../../../faults/proxy.ts";
 import { askRedis } from "../../../scripts/servers/redis-node.ts";
 import {
   createLocks,
@@ -52,6 +53,23 @@ async function cycles(locks: Locks, count: number): Promise<number> {
   }
   return times.sort((a, b) => a - b)[count >> 2] as number;
 }
+
+describe("slow nodes", () => {
+  it("a first proposal may use the whole node timeout, as documented (P13)", async () => {
+    const proxies = await Promise.all(masters.ports.map((port) => Proxy.listen({ host: "127.0.0.1", port })));
+    const nodes = proxies.map(({ port }) => `redis://127.0.0.1:${port}`);
+    const locks = world.locks({ namespace: world.name() }, { nodes, nodeTimeout: "10s" });
+    await (await locks.acquire("warm up", { wait: "60s" })).release();
+    // More than half of the two seconds of a call, and far less than the node timeout.
+    for (const proxy of proxies) proxy.delay(500);
+    const lease = await locks.tryAcquire("slow");
+    expect(lease?.held).toBe(true);
+    for (const proxy of proxies) proxy.heal();
+    await lease?.release();
+    await locks.close();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  });
+});
 
 describe("frozen nodes", () => {
   it("one costs nothing, two can be done without (P13)", async () => {
