@@ -166,7 +166,7 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: "core/acquire/lock-manager.ts",
-        find: "if (lease.sectionMs === 0) {\n      this.holds",
+        find: "if (lease.leftMs === 0) {\n      this.holds",
         put: "if (lease.lost !== null) {\n      this.holds",
       },
     ],
@@ -194,7 +194,7 @@ export const mutants: readonly Mutant[] = [
     file: "core/shutdown.ts",
     edits: [
       { find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#look();", put: "this.#end();" },
-      { find: "for (const lease of keeper?.leases() ?? []) keeper?.loseToClose(lease);\n", put: "" },
+      { find: "for (const lease of manager?.leases() ?? []) manager?.loseToClose(lease);\n", put: "" },
       { find: "for (const section of lease.sections) section.notifyClosed();\n", put: "" },
       {
         find: "interrupt(lease.lost ?? (lease.signal.reason as Error));",
@@ -218,7 +218,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "close forgets attempts in flight",
     file: "core/acquire/lock-manager.ts",
-    edits: [{ find: "line.stop(closedError(line.keys));", put: "void line.keys;" }],
+    edits: [{ find: "queue.stop(closedError(queue.keys));", put: "void queue.keys;" }],
     killers: ["leftovers", "recovery", "wakeUp", "bounds", "oneOutcome"],
   },
   {

@@ -31,11 +31,11 @@ export function readListOptions(options: {
 export async function* listed(
   store: OpenStore,
   caller: Caller,
-  wish: ListWish,
+  spec: ListWish,
   stepMs: number,
 ): AsyncIterable<LockInfo> {
   const begin = (): AsyncIterator<LockInfo> =>
-    store.list(wish, caller.io("listing", stepMs))[Symbol.asyncIterator]();
+    store.list(spec, caller.io("listing", stepMs))[Symbol.asyncIterator]();
   let steps = begin();
   let tries = 0;
   const first = (): Promise<IteratorResult<LockInfo>> => {

@@ -1,4 +1,4 @@
-// The public shape of `Locks` and `Lease`, as documented. Types only; `locks.ts` and `lease.ts` are the implementation.
+// The public types of `Locks` and `Lease`, as documented. Types only; `locks.ts` and `lease.ts` are the implementation.
 
 import type { EventMap, EventName } from "./events.ts";
 import type { Duration } from "./duration.ts";

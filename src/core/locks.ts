@@ -1,4 +1,4 @@
-// The entry: checks what the caller asks for, finds out who asks, opens the store on first use, and hands over to the keeper.
+// The entry: checks the options, finds the calling actor, opens the store on first use and asks the lock manager.
 
 import { onAbort } from "./util/abort-listener.ts";
 import { Actor } from "./lease/actor.ts";
@@ -27,7 +27,7 @@ import {
   readElectOptions,
   readPositive,
   refuseOptionsLast,
-  type Wish,
+  type AcquireSpec,
 } from "./options.ts";
 import { entry, ownSections } from "./lease/reentry.ts";
 import { abortedError, closedError, orAborted } from "./acquire/acquire-errors.ts";
@@ -47,14 +47,14 @@ export class HoldfastLocks implements Locks {
   readonly #store: Store;
   readonly #system: System;
   readonly #defaults: Defaults;
-  readonly #defaultWish: Wish;
+  readonly #defaultWish: AcquireSpec;
   readonly #events: Events;
   readonly #caller: Caller;
   readonly #elections = new Set<RunningElection>();
   readonly #shutdown: Shutdown;
   #loading: Promise<unknown> | null = null;
   #opening: Promise<LockManager> | null = null;
-  #keeper: LockManager | null = null;
+  #manager: LockManager | null = null;
 
   constructor(store: Store, system: System, defaults: Defaults) {
     this.#store = store;
@@ -66,7 +66,7 @@ export class HoldfastLocks implements Locks {
     this.#shutdown = new Shutdown({
       system,
       elections: this.#elections,
-      keeper: () => this.#keeper,
+      manager: () => this.#manager,
       // A store that could not be opened has nothing to give back.
       opening: async () => this.#opening?.catch(() => null) ?? null,
       closed: () => this.#caller.stop(),
@@ -74,17 +74,17 @@ export class HoldfastLocks implements Locks {
   }
 
   get guarantees(): Guarantees {
-    return this.#keeper?.store.guarantees ?? this.#store.guarantees;
+    return this.#manager?.store.guarantees ?? this.#store.guarantees;
   }
 
   /** Not an async function: a key that nobody else of this process wants costs one promise here. */
   acquire(key: Key, options?: AcquireOptions): Promise<Lease> {
     try {
-      const wish = options === undefined ? this.#defaultWish : readAcquireOptions(options, this.#defaults);
+      const spec = options === undefined ? this.#defaultWish : readAcquireOptions(options, this.#defaults);
       const keys = canonicalKeys(key);
-      const actor = this.#actor(wish);
-      const alone = this.#acquireAlone(keys, wish, actor, handleOf);
-      return alone ?? this.#acquire(keys, wish, actor).then(handleOf);
+      const actor = this.#actor(spec);
+      const alone = this.#acquireAlone(keys, spec, actor, handleOf);
+      return alone ?? this.#acquire(keys, spec, actor).then(handleOf);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -92,17 +92,17 @@ export class HoldfastLocks implements Locks {
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<Lease | null> {
     const keys = canonicalKeys(key);
-    const wish = readAcquireOptions(options, this.#defaults);
-    const actor = this.#actor(wish);
-    const granted = await this.#asked(keys, wish, 0, async () => {
-      this.#refuse(keys, wish, actor);
-      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, 0, actor));
+    const spec = readAcquireOptions(options, this.#defaults);
+    const actor = this.#actor(spec);
+    const granted = await this.#asked(keys, spec, 0, async () => {
+      this.#refuse(keys, spec, actor);
+      const manager = this.#manager ?? (await this.#openFor(keys, spec, 0, actor));
       // A store may promise less once its server is known.
-      this.#refuse(keys, wish, actor);
-      const own = entry(ownSections(actor, keeper), keys, wish);
+      this.#refuse(keys, spec, actor);
+      const own = entry(ownSections(actor, manager), keys, spec);
       if (own instanceof Error) return null;
-      if (own !== null) return new JoinedLease(own, keys, wish.label, actor);
-      const lease = await keeper.tryAcquire(keys, wish, actor);
+      if (own !== null) return new JoinedLease(own, keys, spec.label, actor);
+      const lease = await manager.tryAcquire(keys, spec, actor);
       return lease === null || this.#shutdown.admits(actor) ? lease : this.#undo(lease);
     });
     return granted === null ? null : handleOf(granted);
@@ -117,11 +117,11 @@ export class HoldfastLocks implements Locks {
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
-    const wish = readAcquireOptions(options, this.#defaults);
+    const spec = readAcquireOptions(options, this.#defaults);
     const keys = canonicalKeys(key);
-    const actor = this.#actor(wish);
-    const alone = this.#acquireAlone<Handle>(keys, wish, actor, (lease) => lease);
-    return this.#run(await (alone ?? this.#acquire(keys, wish, actor)), fn);
+    const actor = this.#actor(spec);
+    const alone = this.#acquireAlone<Handle>(keys, spec, actor, (lease) => lease);
+    return this.#run(await (alone ?? this.#acquire(keys, spec, actor)), fn);
   }
 
   async once<T>(
@@ -134,10 +134,10 @@ export class HoldfastLocks implements Locks {
     const { atLeast, ...rest } = options ?? {};
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
-    const wish = readAcquireOptions({ ...rest, wait: rest.wait ?? 0 }, this.#defaults, keepMs);
+    const spec = readAcquireOptions({ ...rest, wait: rest.wait ?? 0 }, this.#defaults, keepMs);
     let lease: Handle;
     try {
-      lease = await this.#acquire(keys, wish, this.#actor(wish));
+      lease = await this.#acquire(keys, spec, this.#actor(spec));
     } catch (error) {
       if (error instanceof LockTimeoutError) return { ran: false };
       throw error;
@@ -149,15 +149,15 @@ export class HoldfastLocks implements Locks {
     refuseOptionsLast("elect", optionsOrLead, maybeLead);
     const [options, lead] =
       typeof optionsOrLead === "function" ? [{}, optionsOrLead] : [optionsOrLead, maybeLead];
-    const wish = readElectOptions(options, this.#defaults);
+    const spec = readElectOptions(options, this.#defaults);
     const keys = [checkKey(name)];
-    this.#refuse(keys, wish, null);
+    this.#refuse(keys, spec, null);
     const election: RunningElection = new RunningElection(name, lead ?? null, {
       system: this.#system,
       guarantees: () => this.guarantees,
       // Its own actor: a campaign outlives the scope in which it was begun.
       acquire: async (signal) =>
-        (await this.#acquire(keys, { ...wish, signal }, this.#newActor(null))) as HeldLease,
+        (await this.#acquire(keys, { ...spec, signal }, this.#newActor(null))) as HeldLease,
       run: (lease, fn) => this.#runLead(lease, fn, () => election.closed),
       leader: async () => (await this.inspect(name))?.holders.find((holder) => !holder.kept) ?? null,
       ended: () => {
@@ -166,22 +166,22 @@ export class HoldfastLocks implements Locks {
       },
     });
     this.#elections.add(election);
-    const off = wish.signal === null ? () => {} : onAbort(wish.signal, () => election.stop());
+    const off = spec.signal === null ? () => {} : onAbort(spec.signal, () => election.stop());
     return election;
   }
 
   async inspect(key: string): Promise<LockInfo | null> {
     checkKey(key);
-    const info = await this.#look("inspection", key, (keeper, io) => keeper.store.inspect(key, io));
+    const info = await this.#look("inspection", key, (manager, io) => manager.store.inspect(key, io));
     return info === null ? null : forPeople(info);
   }
 
   async *list(
     options: { readonly prefix?: string | undefined; readonly limit?: number | undefined } = {},
   ): AsyncIterable<LockInfo> {
-    const wish = readListOptions(options);
-    const keeper = await this.#opened();
-    yield* listed(keeper.store, this.#caller, wish, LOOK_MS);
+    const spec = readListOptions(options);
+    const manager = await this.#opened();
+    yield* listed(manager.store, this.#caller, spec, LOOK_MS);
   }
 
   async revoke(
@@ -193,12 +193,12 @@ export class HoldfastLocks implements Locks {
     },
   ): Promise<boolean> {
     checkKey(key);
-    const wish = readRevokeOptions(options);
-    const { fence, reason, force } = wish;
+    const spec = readRevokeOptions(options);
+    const { fence, reason, force } = spec;
     const answer = await this.#look(
       "revocation",
       key,
-      (keeper, io) => keeper.store.revoke(key, wish, io),
+      (manager, io) => manager.store.revoke(key, spec, io),
       // "free" may be the work of the first try.
       (said) => said === "revoked",
     );
@@ -218,7 +218,7 @@ export class HoldfastLocks implements Locks {
   inTransaction(tx: TransactionHandle): TransactionLocks {
     const { name } = this.#store;
     const [caller, system, defaults] = [this.#caller, this.#system, this.#defaults];
-    const open = (): Promise<OpenStore> => this.#opened().then((keeper) => keeper.store);
+    const open = (): Promise<OpenStore> => this.#opened().then((manager) => manager.store);
     return new InTransaction(tx, { name, caller, system, defaults, open });
   }
 
@@ -240,27 +240,27 @@ export class HoldfastLocks implements Locks {
    */
   #acquireAlone<T>(
     keys: readonly string[],
-    wish: Wish,
+    spec: AcquireSpec,
     actor: Actor,
     asResult: (lease: HeldLease) => T,
   ): Promise<T> | null {
-    const keeper = this.#keeper;
-    if (keeper === null || wish.signal !== null || acquiring.hasSubscribers || !this.#shutdown.isOpen)
+    const manager = this.#manager;
+    if (manager === null || spec.signal !== null || acquiring.hasSubscribers || !this.#shutdown.isOpen)
       return null;
-    if (actor.isNested && entry(ownSections(actor, keeper), keys, wish) !== null) return null;
-    return keeper.acquireAlone(keys, wish, actor, asResult);
+    if (actor.isNested && entry(ownSections(actor, manager), keys, spec) !== null) return null;
+    return manager.acquireAlone(keys, spec, actor, asResult);
   }
 
-  #acquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<Handle> {
-    return this.#asked(keys, wish, wish.waitMs, async (sinceMs) => {
-      this.#refuse(keys, wish, actor);
-      const keeper = this.#keeper ?? (await this.#openFor(keys, wish, wish.waitMs, actor));
+  #acquire(keys: readonly string[], spec: AcquireSpec, actor: Actor): Promise<Handle> {
+    return this.#asked(keys, spec, spec.waitMs, async (sinceMs) => {
+      this.#refuse(keys, spec, actor);
+      const manager = this.#manager ?? (await this.#openFor(keys, spec, spec.waitMs, actor));
       // A store may promise less once its server is known.
-      this.#refuse(keys, wish, actor);
-      const own = entry(ownSections(actor, keeper), keys, wish);
+      this.#refuse(keys, spec, actor);
+      const own = entry(ownSections(actor, manager), keys, spec);
       if (own instanceof Error) throw own;
-      if (own !== null) return new JoinedLease(own, keys, wish.label, actor);
-      const lease = await keeper.acquire(keys, wish, actor, sinceMs);
+      if (own !== null) return new JoinedLease(own, keys, spec.label, actor);
+      const lease = await manager.acquire(keys, spec, actor, sinceMs);
       return this.#shutdown.admits(actor) ? lease : this.#undo(lease);
     });
   }
@@ -289,17 +289,17 @@ export class HoldfastLocks implements Locks {
   /** Traces a call that asks for keys, and tells listeners how it failed. */
   async #asked<T>(
     keys: readonly string[],
-    wish: Wish,
+    spec: AcquireSpec,
     waitMs: number,
     ask: (sinceMs: number) => Promise<T>,
   ): Promise<T> {
     const sinceMs = this.#system.monoMs();
     try {
-      return await tracedAcquire(keys, wish, waitMs, () => ask(sinceMs));
+      return await tracedAcquire(keys, spec, waitMs, () => ask(sinceMs));
     } catch (error) {
       // `once` resolves where another replica has the key.
-      const isOutcome = wish.keepMs > 0 && error instanceof LockTimeoutError;
-      if (!isOutcome) this.#events.failed(error, keys, wish.label, this.#system.monoMs() - sinceMs);
+      const isOutcome = spec.keepMs > 0 && error instanceof LockTimeoutError;
+      if (!isOutcome) this.#events.failed(error, keys, spec.label, this.#system.monoMs() - sinceMs);
       throw error;
     }
   }
@@ -337,9 +337,9 @@ export class HoldfastLocks implements Locks {
    * A call is an actor of its own, nested in the scope in which it was made or in the actor that `within`
    * names.
    */
-  #actor(wish: Wish): Actor {
-    if (wish.within === null) return this.#newActor(Actor.current());
-    const within = LeaseHandle.unwrap(wish.within);
+  #actor(spec: AcquireSpec): Actor {
+    if (spec.within === null) return this.#newActor(Actor.current());
+    const within = LeaseHandle.unwrap(spec.within);
     if (within instanceof HeldLease || within instanceof JoinedLease)
       return this.#newActor(within.actor.live);
     throw new InvalidArgumentError("within is not a lease of this package");
@@ -349,13 +349,13 @@ export class HoldfastLocks implements Locks {
     return new Actor(this.#system.processLabel, outer);
   }
 
-  #refuse(keys: readonly string[], wish: Wish, actor: Actor | null): void {
+  #refuse(keys: readonly string[], spec: AcquireSpec, actor: Actor | null): void {
     this.#shutdown.refuse(actor, keys);
-    if (wish.signal?.aborted) throw abortedError(keys, wish.signal);
+    if (spec.signal?.aborted) throw abortedError(keys, spec.signal);
     const key = keys[0] as string;
-    if (wish.mode === "shared") requireKind(this.#store.name, this.guarantees, "shared", key);
-    if (wish.limit > 1) requireKind(this.#store.name, this.guarantees, "semaphore", key);
-    if (wish.keepMs > 0) requireKind(this.#store.name, this.guarantees, "keep", key);
+    if (spec.mode === "shared") requireKind(this.#store.name, this.guarantees, "shared", key);
+    if (spec.limit > 1) requireKind(this.#store.name, this.guarantees, "semaphore", key);
+    if (spec.keepMs > 0) requireKind(this.#store.name, this.guarantees, "keep", key);
   }
 
   /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
@@ -368,8 +368,13 @@ export class HoldfastLocks implements Locks {
   }
 
   /** Does not wait longer than its caller does. `waitMs` 0: one try. */
-  async #openFor(keys: readonly string[], wish: Wish, waitMs: number, actor: Actor): Promise<LockManager> {
-    const { signal } = wish;
+  async #openFor(
+    keys: readonly string[],
+    spec: AcquireSpec,
+    waitMs: number,
+    actor: Actor,
+  ): Promise<LockManager> {
+    const { signal } = spec;
     // Reading a client from the disk does not count.
     if (this.#store.load !== undefined) await orAborted(keys, signal, this.#load());
     const open = (): Promise<LockManager> => {
@@ -383,7 +388,7 @@ export class HoldfastLocks implements Locks {
   async #opened(): Promise<LockManager> {
     const actor = Actor.current();
     this.#shutdown.refuse(actor);
-    return this.#keeper ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
+    return this.#manager ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
   }
 
   /** What fails here fails again, with its reason, in `open`. */
@@ -399,8 +404,15 @@ export class HoldfastLocks implements Locks {
     try {
       const store = await this.#caller.call("opening", undefined, LOOK_MS, () => opened);
       const admits: Admits = (actor) => this.#shutdown.admits(actor);
-      this.#keeper = new LockManager(store, this.#caller, this.#system, this.#events, this.#defaults, admits);
-      return this.#keeper;
+      this.#manager = new LockManager(
+        store,
+        this.#caller,
+        this.#system,
+        this.#events,
+        this.#defaults,
+        admits,
+      );
+      return this.#manager;
     } catch (error) {
       // A store that opens after everybody has given up on it must not stay open.
       opened.then((late) => late.close()).catch(() => {});
@@ -411,13 +423,13 @@ export class HoldfastLocks implements Locks {
   async #look<T>(
     what: string,
     key: string | undefined,
-    run: (keeper: LockManager, io: Io) => Promise<T>,
+    run: (manager: LockManager, io: Io) => Promise<T>,
     settles: (answer: T) => boolean = anyAnswer,
   ): Promise<T> {
     const sinceMs = this.#system.monoMs();
     try {
-      const keeper = await this.#opened();
-      const answer = this.#caller.call(what, key, LOOK_MS, (io) => run(keeper, io), settles);
+      const manager = await this.#opened();
+      const answer = this.#caller.call(what, key, LOOK_MS, (io) => run(manager, io), settles);
       return await this.#shutdown.orClosed(Actor.current(), [], answer);
     } catch (error) {
       const keys = key === undefined ? [] : [key];

@@ -14,7 +14,7 @@ import {
   readTtl,
   refuseOptionsLast,
   refuseUnknown,
-  sameShape,
+  sameLockSpec,
 } from "./options.ts";
 
 const WEEK_MS = 7 * 24 * 3_600_000;
@@ -94,7 +94,7 @@ describe("options of acquire", () => {
       ttlMs: 30_000,
       graceMs: 3_000,
       keepMs: 0,
-      fenceRoom: 10_000,
+      reservedFences: 10_000,
       waitMs: 10_000,
       renew: true,
       maxHoldMs: Infinity,
@@ -122,7 +122,7 @@ describe("options of acquire", () => {
       ttlMs: 5_000,
       graceMs: 7,
       keepMs: 90,
-      fenceRoom: 0,
+      reservedFences: 0,
       waitMs: Infinity,
       renew: false,
       maxHoldMs: 3_600_000,
@@ -198,15 +198,15 @@ describe("options of elect", () => {
   });
 });
 
-describe("sameShape", () => {
-  const times = { ttlMs: 100, graceMs: 50, keepMs: 0, fenceRoom: 0 };
+describe("sameLockSpec", () => {
+  const times = { ttlMs: 100, graceMs: 50, keepMs: 0, reservedFences: 0 };
   const one = { mode: "exclusive", permits: 1, limit: 1, ...times } as const;
 
   it("compares every field", () => {
-    expect(sameShape(one, { ...one })).toBe(true);
+    expect(sameLockSpec(one, { ...one })).toBe(true);
     const changes = { mode: "shared", permits: 2, limit: 2, ttlMs: 101, graceMs: 51, keepMs: 1 } as const;
     for (const [name, value] of Object.entries(changes))
-      expect(sameShape(one, { ...one, [name]: value }), name).toBe(false);
+      expect(sameLockSpec(one, { ...one, [name]: value }), name).toBe(false);
   });
 });
 

@@ -100,18 +100,18 @@ export interface Defaults {
 }
 
 /** What two tasks must agree on to use one and the same grant. */
-export interface Shape {
+export interface LockSpec {
   readonly mode: Mode;
   readonly permits: number;
   readonly limit: number;
   readonly ttlMs: number;
   readonly graceMs: number;
   readonly keepMs: number;
-  readonly fenceRoom: number;
+  readonly reservedFences: number;
 }
 
 /** Options of one acquire, complete. */
-export interface Wish extends Shape {
+export interface AcquireSpec extends LockSpec {
   readonly waitMs: number;
   readonly renew: boolean;
   readonly maxHoldMs: number;
@@ -137,11 +137,11 @@ const ACQUIRE_OPTIONS = [
 ] as const;
 
 /** A lock for one holder that ends with its release. */
-export function isPlain({ mode, limit, keepMs }: Shape): boolean {
+export function isPlain({ mode, limit, keepMs }: LockSpec): boolean {
   return mode === "exclusive" && limit === 1 && keepMs === 0;
 }
 
-export function sameShape(a: Shape, b: Shape): boolean {
+export function sameLockSpec(a: LockSpec, b: LockSpec): boolean {
   return (
     a.mode === b.mode &&
     a.permits === b.permits &&
@@ -172,7 +172,7 @@ export function readLocksOptions(options: LocksOptions, processLabel: string): D
   };
 }
 
-export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, keepMs = 0): Wish {
+export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, keepMs = 0): AcquireSpec {
   refuseUnknown("acquire", options, ACQUIRE_OPTIONS);
   const ttlMs = options.ttl === undefined ? defaults.ttlMs : readTtl(options.ttl);
   const mode = options.mode ?? "exclusive";
@@ -197,7 +197,7 @@ export function readAcquireOptions(options: AcquireOptions, defaults: Defaults, 
     graceMs: defaults.graceMs ?? defaultGraceMs(ttlMs),
     keepMs,
     // Only a lone holder may number its own hand-offs.
-    fenceRoom: mode === "exclusive" && limit === 1 ? roomFor(Math.min(ttlMs, defaults.handoffMs)) : 0,
+    reservedFences: mode === "exclusive" && limit === 1 ? roomFor(Math.min(ttlMs, defaults.handoffMs)) : 0,
     waitMs: options.wait === undefined ? defaults.waitMs : readWait(options.wait),
     renew: readBoolean("renew", options.renew ?? true),
     maxHoldMs:
@@ -214,7 +214,7 @@ function roomFor(handoffMs: number): number {
   return Math.ceil(handoffMs * 1_000);
 }
 
-export function readElectOptions(options: ElectOptions, defaults: Defaults): Wish {
+export function readElectOptions(options: ElectOptions, defaults: Defaults): AcquireSpec {
   refuseUnknown("elect", options, ["ttl", "maxHold", "signal", "label"]);
   return readAcquireOptions({ ...options, wait: Number.POSITIVE_INFINITY }, defaults);
 }

@@ -33,7 +33,7 @@ export interface ShutdownDeps {
   readonly system: System;
   readonly elections: ReadonlySet<RunningElection>;
   /** The store, if it is open. */
-  keeper(): LockManager | null;
+  manager(): LockManager | null;
   /** The store that is being opened; null if it never was, or could not be. */
   opening(): Promise<LockManager | null>;
   /** Everything was given back. */
@@ -124,15 +124,15 @@ export class Shutdown {
     });
     this.#rejectCalls();
     for (const election of [...elections]) election.stopForClose();
-    this.#deps.keeper()?.onHoldEnd(() => this.#look());
+    this.#deps.manager()?.onHoldEnd(() => this.#look());
     this.#notifyPlainLeases();
     this.#drainUntil(system.monoMs() + drainMs);
     this.#look();
     if (this.#phase === "draining") await drained;
     this.#interruptCallbacks();
-    const keeper = this.#deps.keeper() ?? (await this.#openedInTime());
+    const manager = this.#deps.manager() ?? (await this.#openedInTime());
     await system.yield();
-    await keeper?.close();
+    await manager?.close();
     this.#deps.closed();
   }
 
@@ -149,29 +149,29 @@ export class Shutdown {
   /** Rejects calls that wait and undoes attempts in flight, except those of actors that may go on. */
   #rejectCalls(): void {
     for (const [interrupt, actor] of [...this.#interrupts]) if (!this.admits(actor)) interrupt();
-    this.#deps.keeper()?.rejectCalls();
+    this.#deps.manager()?.rejectCalls();
   }
 
   /** Leases of plain calls: those that no running callback surrounds. */
   #notifyPlainLeases(): void {
-    const keeper = this.#deps.keeper();
-    if (keeper === null) return;
-    const plain = keeper
+    const manager = this.#deps.manager();
+    if (manager === null) return;
+    const plain = manager
       .leases()
       .filter((lease) => !lease.isClosing && !lease.actor.isInside(this.#callbacks));
     if (plain.length === 0) return;
     for (const lease of plain) lease.notifyClosed();
-    const release = (): void => keeper.endLeases(plain);
+    const release = (): void => manager.endLeases(plain);
     if (this.#plainMs > 0) this.#cancelPlain.push(this.#deps.system.after(this.#plainMs, release));
   }
 
   /** Whether somebody is still waited for. */
   #look(): void {
     if (this.#phase !== "draining") return;
-    const keeper = this.#deps.keeper();
-    if (this.#callbacks.size === 0 && (keeper === null || keeper.holds.size === 0)) return this.#end();
+    const manager = this.#deps.manager();
+    if (this.#callbacks.size === 0 && (manager === null || manager.holds.size === 0)) return this.#end();
     if (this.#insideCloses.length === 0) return;
-    if (keeper?.leases().some((lease) => !lease.actor.isInside(this.#callbacks))) return;
+    if (manager?.leases().some((lease) => !lease.actor.isInside(this.#callbacks))) return;
     this.#insideCloses = this.#insideCloses.filter(({ around, resolve }) => {
       const others = [...this.#callbacks.keys()].some((actor) => !around.has(actor));
       if (!others) resolve();
@@ -190,8 +190,8 @@ export class Shutdown {
 
   #interruptCallbacks(): void {
     this.#rejectCalls();
-    const keeper = this.#deps.keeper();
-    for (const lease of keeper?.leases() ?? []) keeper?.loseToClose(lease);
+    const manager = this.#deps.manager();
+    for (const lease of manager?.leases() ?? []) manager?.loseToClose(lease);
     for (const { lease, interrupt } of [...this.#callbacks.values()]) {
       for (const section of lease.sections) section.notifyClosed();
       interrupt(lease.lost ?? (lease.signal.reason as Error));
@@ -205,12 +205,12 @@ export class Shutdown {
       cancel = this.#deps.system.after(OPENING_MS, () => {
         resolve(null);
         // Nobody waits for a store that opens later than this, but it must not stay open.
-        void opening.then((keeper) => keeper?.close());
+        void opening.then((manager) => manager?.close());
       });
     });
-    const keeper = await Promise.race([opening, late]);
+    const manager = await Promise.race([opening, late]);
     cancel();
-    return keeper;
+    return manager;
   }
 
   /** The running callbacks that this scope is inside of. */

@@ -82,7 +82,7 @@ export interface Request {
    * each. A store reserves no more, so that its fences do not run ahead of its clock. 0 for shared locks and
    * semaphores.
    */
-  readonly fenceRoom: number;
+  readonly reservedFences: number;
   /** The key stays taken at least so long after the grant, whether its holder releases it or dies; 0 = no. */
   readonly keepMs: number;
   readonly label: string;
@@ -108,7 +108,7 @@ export interface Grant<Cookie = unknown> {
    * How many numbers that follow each fence belong to this grant too, for hand-offs inside the process; core uses one
    * of them, and at most one more per microsecond since the grant. 0 for shared locks and semaphores.
    */
-  readonly fenceRoom: number;
+  readonly reservedFences: number;
   /** Validity, counted from the send of the attempt that this grant answers. */
   readonly validMs: number;
   readonly cookie: Cookie;
@@ -251,7 +251,7 @@ export type Note = { readonly waitingFor: string } | null;
 export interface TransactionDesk {
   /** All keys or none, at once. What was not granted leaves the transaction as it was. */
   attempt(
-    wish: { readonly keys: readonly string[]; readonly mode: Mode; readonly label: string },
+    spec: { readonly keys: readonly string[]; readonly mode: Mode; readonly label: string },
     io: Io,
   ): Promise<{ readonly granted: readonly bigint[] } | { readonly busy: readonly HolderInfo[] }>;
 }

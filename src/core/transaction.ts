@@ -10,7 +10,7 @@ import {
   type Defaults,
   readAcquireOptions,
   refuseOptionsLast,
-  type Wish,
+  type AcquireSpec,
 } from "./options.ts";
 import { abortedError, SHOWN_HOLDERS, timeoutError } from "./acquire/acquire-errors.ts";
 import type { HolderInfo, OpenStore, TransactionDesk } from "./store.ts";
@@ -41,24 +41,24 @@ export class InTransaction implements TransactionLocks {
 
   async acquire(key: Key, options: AcquireOptions = {}): Promise<TransactionLease> {
     const keys = canonicalKeys(key);
-    const wish = this.#wish(options);
+    const spec = this.#spec(options);
     const sinceMs = this.#deps.system.monoMs();
     for (let looks = 0; ; looks += 1) {
-      if (wish.signal?.aborted) throw abortedError(keys, wish.signal);
-      const answer = await this.#attempt(keys, wish);
-      if ("granted" in answer) return new TransactionHold(keys, answer.granted, wish);
+      if (spec.signal?.aborted) throw abortedError(keys, spec.signal);
+      const answer = await this.#attempt(keys, spec);
+      if ("granted" in answer) return new TransactionHold(keys, answer.granted, spec);
       const waitedMs = this.#deps.system.monoMs() - sinceMs;
-      if (waitedMs >= wish.waitMs) throw this.#timeout(keys, waitedMs, answer.busy);
+      if (waitedMs >= spec.waitMs) throw this.#timeout(keys, waitedMs, answer.busy);
       const pauseMs = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** looks);
-      await this.#pause(Math.min(wish.waitMs - waitedMs, pauseMs * (0.5 + this.#deps.system.random() / 2)));
+      await this.#pause(Math.min(spec.waitMs - waitedMs, pauseMs * (0.5 + this.#deps.system.random() / 2)));
     }
   }
 
   async tryAcquire(key: Key, options: AcquireOptions = {}): Promise<TransactionLease | null> {
     const keys = canonicalKeys(key);
-    const wish = this.#wish(options);
-    const answer = await this.#attempt(keys, wish);
-    return "granted" in answer ? new TransactionHold(keys, answer.granted, wish) : null;
+    const spec = this.#spec(options);
+    const answer = await this.#attempt(keys, spec);
+    return "granted" in answer ? new TransactionHold(keys, answer.granted, spec) : null;
   }
 
   async using<T>(
@@ -73,14 +73,14 @@ export class InTransaction implements TransactionLocks {
     return fn(await this.acquire(key, options));
   }
 
-  #wish(options: AcquireOptions): Wish {
-    const wish = readAcquireOptions(options, this.#deps.defaults);
-    if (wish.limit > 1)
+  #spec(options: AcquireOptions): AcquireSpec {
+    const spec = readAcquireOptions(options, this.#deps.defaults);
+    if (spec.limit > 1)
       throw new UnsupportedError("a transaction takes locks, exclusive or shared, and no semaphores");
-    return wish;
+    return spec;
   }
 
-  async #attempt(keys: readonly string[], { mode, label, ttlMs }: Wish): Promise<Answer> {
+  async #attempt(keys: readonly string[], { mode, label, ttlMs }: AcquireSpec): Promise<Answer> {
     const { name, caller } = this.#deps;
     const store = await this.#deps.open();
     if (store.inTransaction === undefined) {
@@ -114,10 +114,10 @@ export class InTransaction implements TransactionLocks {
 class TransactionHold implements TransactionLease {
   readonly keys: readonly string[];
   readonly label: string;
-  readonly mode: Wish["mode"];
+  readonly mode: AcquireSpec["mode"];
   readonly #fences: readonly bigint[];
 
-  constructor(keys: readonly string[], fences: readonly bigint[], { label, mode }: Wish) {
+  constructor(keys: readonly string[], fences: readonly bigint[], { label, mode }: AcquireSpec) {
     this.keys = keys;
     this.#fences = fences;
     this.label = label;

@@ -17,7 +17,16 @@ import type {
 import { makeIo } from "./io.ts";
 
 /** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
-type Wished = "mode" | "permits" | "limit" | "ttlMs" | "graceMs" | "keepMs" | "fenceRoom" | "label" | "queue";
+type Wished =
+  | "mode"
+  | "permits"
+  | "limit"
+  | "ttlMs"
+  | "graceMs"
+  | "keepMs"
+  | "reservedFences"
+  | "label"
+  | "queue";
 export type Wish = Partial<Pick<Request, Wished>>;
 
 const CALM: Required<Wish> = {
@@ -27,7 +36,7 @@ const CALM: Required<Wish> = {
   ttlMs: 30_000,
   graceMs: 50,
   keepMs: 0,
-  fenceRoom: 10_000,
+  reservedFences: 10_000,
   label: "party",
   queue: true,
 };
@@ -182,7 +191,7 @@ export class Party {
 
   /** The largest number that belongs to the grant. */
   get topFence(): bigint {
-    return this.fence + BigInt(this.grant?.fenceRoom ?? 0);
+    return this.fence + BigInt(this.grant?.reservedFences ?? 0);
   }
 
   /** When the certain window of the grant ends, as a holder counts it (P2). */

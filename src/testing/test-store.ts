@@ -135,7 +135,7 @@ export class TestStore implements Store {
       limit: 1,
       ttlMs: TTL_MS,
       graceMs: 0,
-      fenceRoom: 0,
+      reservedFences: 0,
       keepMs: 0,
       label,
       actor: id,

@@ -22,7 +22,7 @@ export function request(keys: string | readonly string[], wish: Partial<Request>
     limit: 1,
     ttlMs: 10_000,
     graceMs: 50,
-    fenceRoom: 10_000,
+    reservedFences: 10_000,
     keepMs: 0,
     label: `r${requests}`,
     actor: "actor",

@@ -64,7 +64,7 @@ export function timeoutError(
     holders.length > 0
       ? heldBy(holders, holderCount)
       : before > 1
-        ? "others are before it in line"
+        ? "others are before it in the queue"
         : "it is busy";
   const each =
     nodes.length === 0 ? "" : ` (${nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ")})`;

@@ -1,16 +1,17 @@
-// The one waiting loop. A turn is one request in the store on behalf of a line; it asks, and while the answer is "busy" it
-// waits for a push, the store's hint, or a nudge. It knows no deadline and no caller: those belong to the line.
+// The waiting loop. An acquisition is one request in the store, made for a local queue. It attempts, and while
+// the store answers "busy" it waits for a notification, for the store's hint or for `lastTry`. The local queue
+// knows deadlines and callers; an acquisition does not.
 //
 // 1. Attempt. Granted: done. Refused for good: failed.
 // 2. Busy for the first time: subscribe, *then* attempt again, so that no wake-up can fall between.
-// 3. Wait for whichever is first: a notification, the hint (the heartbeat), a nudge. A notification grants nothing.
+// 3. Wait for a notification, for the hint (the heartbeat) or for `lastTry`. A notification grants nothing.
 // 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
 
 import { anyAnswer, callTimeoutMs, type Caller } from "../util/store-call.ts";
 import { isUnsent, type LockError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { HoldRegistry } from "../lease/hold-registry.ts";
-import type { Shape } from "../options.ts";
+import type { LockSpec } from "../options.ts";
 import { makeRequest, unconfirmedError } from "./request.ts";
 import type { AttemptAnswer, Busy, Grant, OpenStore, Request } from "../store.ts";
 import type { Instant, System } from "../system.ts";
@@ -32,15 +33,15 @@ export interface AcquisitionContext {
   readonly holds: HoldRegistry;
 }
 
-/** What a turn asks for. */
+/** What an acquisition asks for. */
 export interface AcquisitionParams {
   readonly keys: readonly string[];
-  readonly shape: Shape;
+  readonly spec: LockSpec;
   readonly label: string;
   readonly actor: string;
 }
 
-/** The first attempt of a turn, where it was sent before there was a turn. */
+/** A first attempt that was sent before its acquisition existed. */
 export interface FirstAnswer {
   readonly request: Request;
   readonly sentAt: Instant;
@@ -48,10 +49,10 @@ export interface FirstAnswer {
 }
 
 export class Acquisition {
-  readonly shape: Shape;
+  readonly spec: LockSpec;
   readonly #deps: AcquisitionContext;
   readonly #listener: AcquisitionListener;
-  readonly #wish: AcquisitionParams;
+  readonly #spec: AcquisitionParams;
   #request: Request;
   /** Until it is read. */
   #first: FirstAnswer | null;
@@ -75,14 +76,14 @@ export class Acquisition {
 
   constructor(
     deps: AcquisitionContext,
-    wish: AcquisitionParams,
+    spec: AcquisitionParams,
     listener: AcquisitionListener,
     first: FirstAnswer | null = null,
   ) {
     this.#deps = deps;
-    this.#wish = wish;
+    this.#spec = spec;
     this.#listener = listener;
-    this.shape = wish.shape;
+    this.spec = spec.spec;
     this.#first = first;
     this.#request = first?.request ?? this.#makeRequest(deps.system.randomId(), 0);
     this.#maybeSent = first !== null;
@@ -94,7 +95,7 @@ export class Acquisition {
     void this.#run(expectBusy);
   }
 
-  /** Looks once more now. Resolves when the answer is in, whatever it is. */
+  /** Attempts once more, now. Resolves when the store has answered or failed. */
   lastTry(): Promise<void> {
     if (this.#state === "settled") return Promise.resolve();
     return new Promise((resolve) => {
@@ -103,7 +104,7 @@ export class Acquisition {
     });
   }
 
-  /** Nobody wants it any more: the store is told to forget it, whatever is still under way. */
+  /** Ends the acquisition. The store forgets the request, also an attempt that is still under way. */
   stop(): void {
     if (!this.#settle()) return;
     if (this.#maybeSent) this.#deps.holds.abandonment.add(this.#request);
@@ -167,19 +168,19 @@ export class Acquisition {
   }
 
   #makeRequest(id: string, seq: number): Request {
-    const { keys, shape, label, actor } = this.#wish;
-    return makeRequest(keys, shape, label, actor, id, seq, true);
+    const { keys, spec, label, actor } = this.#spec;
+    return makeRequest(keys, spec, label, actor, id, seq, true);
   }
 
   #take(grant: Grant, sentAt: Instant): boolean {
-    const hold = this.#deps.holds.begin(this.#request, this.shape, grant, sentAt);
+    const hold = this.#deps.holds.begin(this.#request, this.spec, grant, sentAt);
     if (hold === null) return false;
     this.#settle();
     this.#listener.granted(hold);
     return true;
   }
 
-  /** What was granted is not safe to use: the store is told until it knows, and a fresh id tries again. */
+  /** The grant is not safe to use. It is abandoned, and a new id tries again. */
   #giveBack(why: LockError | null): number {
     this.lastError = why;
     this.#givenBack = true;
@@ -187,7 +188,7 @@ export class Acquisition {
     return this.#startOver() ?? FIRST_RETRY_MS;
   }
 
-  /** The id is dead (revoked, or forgotten by force): a fresh one goes to the end of the line. */
+  /** The store has ended the id, for example by a revoke. A new id goes to the end of the queue. */
   #startOver(): number | null {
     this.#restarts += 1;
     this.#unsubscribe?.();
@@ -224,7 +225,7 @@ export class Acquisition {
       if (this.#state === "running" && this.#request.id === request.id) this.#unsubscribe = off;
       else off();
     } catch (error) {
-      // Polling is the net: without pushes the store's hint still holds.
+      // Without notifications the acquisition still attempts again when the store's hint says so.
       this.lastError = error as LockError;
       this.#unsubscribe = () => {};
     }

@@ -47,7 +47,7 @@ test("a second task that comes while the first attempt is under way waits behind
   expect(order).toEqual(["first", "second", "third"]);
 });
 
-test("a second task gets the key by hand-off from one that was alone with it", async () => {
+test("a second waiter gets the key by hand-off from one that was alone with it", async () => {
   const { door, locks } = world();
   const mine = locks();
   await (await mine.acquire("k")).release();
@@ -85,7 +85,7 @@ test("a wait that is shorter than a call ends with that call, not with another o
   expect(system.monoMs() - sinceMs).toBeLessThan(2_100);
 });
 
-test("a busy key is given up at the end of the wait, and leaves no place in line (P13, P16)", async () => {
+test("a busy key is given up at the end of the wait, and leaves the queue (P13, P16)", async () => {
   const { system, locks, others } = world();
   const [mine, theirs] = [locks(), others()];
   await (await mine.acquire("k")).release();

@@ -4,7 +4,7 @@
 //
 // Phases:
 // - "asking": the attempt is under way.
-// - "queued": a caller that waits was told "busy", got no answer, or another task came for the key meanwhile.
+// - "queued": a caller that waits was told "busy", got no answer, or another waiter came for the key meanwhile.
 //   The local queue goes on with the same request, and gets the answer that is still under way.
 // - "held": granted, and nobody else of this process wants the key.
 // - "over": the call has failed, or was told "busy" and does not wait.
@@ -13,11 +13,11 @@ import type { FirstAnswer } from "./acquisition.ts";
 import type { Actor } from "../lease/actor.ts";
 import { anyAnswer, Call, callTimeoutMs, named } from "../util/store-call.ts";
 import { isDisconnected, isUnsent, type LockError, StoreUnavailableError } from "../errors.ts";
-import type { Hold, HoldLine } from "../lease/hold.ts";
+import type { Hold, HoldQueue } from "../lease/hold.ts";
 import type { LockManager } from "./lock-manager.ts";
 import { showKey } from "../key.ts";
 import type { HeldLease } from "../lease/lease.ts";
-import { isPlain, type Wish } from "../options.ts";
+import { isPlain, type AcquireSpec } from "../options.ts";
 import { makeRequest, unconfirmedError } from "./request.ts";
 import type { AttemptAnswer, Busy, Request } from "../store.ts";
 import type { Instant } from "../system.ts";
@@ -25,13 +25,13 @@ import type { Instant } from "../system.ts";
 /** A lease, or who has the keys where the caller does not wait. */
 export type Outcome = HeldLease | { readonly busy: Busy };
 
-export class FirstAttempt extends Call implements HoldLine {
+export class FirstAttempt extends Call implements HoldQueue {
   readonly keys: readonly string[];
-  readonly wish: Wish;
+  readonly spec: AcquireSpec;
   readonly actor: Actor;
   readonly request: Request;
   sinceMs = 0;
-  readonly #keeper: LockManager;
+  readonly #manager: LockManager;
   /** Null once the call has settled: its promise keeps the handle, which must be free to be collected. */
   #caller: { resolve(outcome: Outcome): void; reject(error: LockError): void } | null;
   #phase: "asking" | "queued" | "held" | "over" = "asking";
@@ -43,20 +43,20 @@ export class FirstAttempt extends Call implements HoldLine {
 
   /** `queue`: whether the caller waits. */
   constructor(
-    keeper: LockManager,
+    manager: LockManager,
     keys: readonly string[],
-    wish: Wish,
+    spec: AcquireSpec,
     actor: Actor,
     queue: boolean,
     caller: { resolve(outcome: Outcome): void; reject(error: LockError): void },
   ) {
-    super(keeper.system, "acquire", keys[0], callTimeoutMs(wish.ttlMs));
+    super(manager.system, "acquire", keys[0], callTimeoutMs(spec.ttlMs));
     this.keys = keys;
-    this.wish = wish;
+    this.spec = spec;
     this.actor = actor;
-    this.#keeper = keeper;
+    this.#manager = manager;
     this.#caller = caller;
-    this.request = makeRequest(keys, wish, wish.label, actor.name, keeper.system.randomId(), 1, queue);
+    this.request = makeRequest(keys, spec, spec.label, actor.name, manager.system.randomId(), 1, queue);
   }
 
   get isAsking(): boolean {
@@ -69,7 +69,7 @@ export class FirstAttempt extends Call implements HoldLine {
   }
 
   start(): void {
-    const { caller, holds } = this.#keeper;
+    const { caller, holds } = this.#manager;
     const sentAt = holds.now();
     this.#sentAt = sentAt;
     this.sinceMs = sentAt.monoMs;
@@ -77,14 +77,14 @@ export class FirstAttempt extends Call implements HoldLine {
       caller.rejectUnsent("acquire", this.keys[0]).catch((error: LockError) => this.#failed(error));
       return;
     }
-    const turn = caller.begin(this, sentAt.monoMs);
-    if (turn === null) this.#send();
-    else void turn.then(() => this.#send());
+    const yielded = caller.begin(this, sentAt.monoMs);
+    if (yielded === null) this.#send();
+    else void yielded.then(() => this.#send());
   }
 
   /** Rejects now. The store is told to forget the attempt, whatever it has made of it. */
   stop(error: LockError): void {
-    this.#keeper.holds.abandonment.add(this.request);
+    this.#manager.holds.abandonment.add(this.request);
     this.#end(error);
   }
 
@@ -116,7 +116,7 @@ export class FirstAttempt extends Call implements HoldLine {
 
   ended(_hold: Hold): void {
     this.#phase = "over";
-    this.#keeper.forget(this);
+    this.#manager.forget(this);
   }
 
   protected override expired(error: LockError): void {
@@ -124,8 +124,8 @@ export class FirstAttempt extends Call implements HoldLine {
   }
 
   #send(): void {
-    const { store } = this.#keeper;
-    const isSimple = this.keys.length === 1 && isPlain(this.wish);
+    const { store } = this.#manager;
+    const isSimple = this.keys.length === 1 && isPlain(this.spec);
     try {
       if (isSimple && store.direct !== undefined) {
         store.direct.attempt(this.request, (error, answer) => this.#settle(error, answer));
@@ -141,7 +141,7 @@ export class FirstAttempt extends Call implements HoldLine {
   }
 
   #settle(error: unknown, answer: AttemptAnswer | null): void {
-    const { caller, store } = this.#keeper;
+    const { caller, store } = this.#manager;
     if (answer !== null) {
       if (caller.answered(this)) this.#answered(answer);
       return;
@@ -161,25 +161,25 @@ export class FirstAttempt extends Call implements HoldLine {
   }
 
   #giveUp(error: unknown): void {
-    if (this.#keeper.caller.end(this)) this.#failed(named(error, "acquire", this.keys[0]));
+    if (this.#manager.caller.end(this)) this.#failed(named(error, "acquire", this.keys[0]));
   }
 
   #answered(answer: AttemptAnswer): void {
     if (this.#phase === "queued") return this.#resolve?.(answer);
     if (this.#phase !== "asking") return;
     if ("granted" in answer) {
-      const { holds } = this.#keeper;
+      const { holds } = this.#manager;
       const now = holds.now();
-      const hold = holds.begin(this.request, this.wish, answer.granted, this.#sentAt as Instant, now);
+      const hold = holds.begin(this.request, this.spec, answer.granted, this.#sentAt as Instant, now);
       if (hold !== null) return this.#take(hold, now);
     }
     if (this.request.queue) {
-      this.#keeper.enqueue(this);
+      this.#manager.enqueue(this);
       return this.#resolve?.(answer);
     }
     if ("busy" in answer) {
       this.#phase = "over";
-      this.#keeper.forget(this);
+      this.#manager.forget(this);
       return this.#settleCaller({ busy: answer.busy });
     }
     const { request } = this;
@@ -195,7 +195,7 @@ export class FirstAttempt extends Call implements HoldLine {
   #take(hold: Hold, now: Instant): void {
     this.#phase = "held";
     this.#hold = hold;
-    this.#settleCaller(this.#keeper.adopt(this, hold, now));
+    this.#settleCaller(this.#manager.adopt(this, hold, now));
   }
 
   /** Whether it was granted is unknown, unless it was not sent. */
@@ -203,18 +203,18 @@ export class FirstAttempt extends Call implements HoldLine {
     if (this.#phase === "queued") return this.#reject?.(error);
     if (this.#phase !== "asking") return;
     if (this.request.queue && error.retryable) {
-      this.#keeper.enqueue(this);
+      this.#manager.enqueue(this);
       return this.#reject?.(error);
     }
     // It is not held (P8), and the store is told until it knows that too.
-    if (isUnsent(error)) this.#keeper.store.forget?.(this.request);
-    else this.#keeper.holds.abandonment.add(this.request);
+    if (isUnsent(error)) this.#manager.store.forget?.(this.request);
+    else this.#manager.holds.abandonment.add(this.request);
     this.#end(error);
   }
 
   #end(error: LockError): void {
     this.#phase = "over";
-    this.#keeper.forget(this);
+    this.#manager.forget(this);
     this.refused(error);
   }
 

@@ -98,7 +98,7 @@ test("a lease passes only to a task that wants the same: mode, permits and ttl",
   expect(lease.remaining).toBeLessThanOrEqual(10_000);
 });
 
-test("a head that times out passes its place in the store's line on", async () => {
+test("a head that times out passes its place in the store's queue on", async () => {
   const { system, locks, others } = world();
   const theirs = others();
   const holder = await theirs.acquire("k");
@@ -136,7 +136,7 @@ test("a timeout names the holder, how long it holds and how long was waited (P17
   expect(await others().inspect("k")).toMatchObject({ waiters: [] });
 });
 
-test("wait: 0 is one attempt that leaves no place in line", async () => {
+test("wait: 0 is one attempt that leaves no place in the queue", async () => {
   const { system, door, locks, others } = world();
   await others().acquire("k");
   const error = await refusal(within(system, 100, locks().acquire("k", { wait: 0 })));
@@ -145,7 +145,7 @@ test("wait: 0 is one attempt that leaves no place in line", async () => {
   expect((await others().inspect("k"))?.waiters).toEqual([]);
 });
 
-test("an abort ends the wait at once, and a place in line is given up", async () => {
+test("an abort ends the wait at once, and a place in the queue is given up", async () => {
   const { system, locks, others } = world();
   await others().acquire("k");
   const controller = new AbortController();
@@ -478,7 +478,7 @@ for (const options of [{ mode: "shared" }, { limit: 200 }] as const) {
     expect(await mine.inspect("k")).toBeNull();
   });
 
-  test(`${what} that wait for another process have one place in its store's line`, async () => {
+  test(`${what} that wait for another process have one place in its store's queue`, async () => {
     const { system, locks, others } = world();
     const [mine, theirs] = [locks(), others()];
     const holder = await theirs.acquire("k");

@@ -1,103 +1,105 @@
-// The local line: tasks of this process that want the same keys. Only its head talks to the store, through one turn, so
-// that a thousand waiting tasks cost the store one waiter; and a lease that a task lets go of passes to the next task
-// without a round trip while its hand-off slice lasts (a slice of time, so that other processes' wait stays bounded
-// whatever the sections take). The place in the store's line belongs to the turn, not to the task that opened it.
+// The calls of this process that wait for the same keys.
+//
+// Only the head asks the store, through one acquisition, so a thousand waiting calls are one waiter in the store.
+// A released lease goes to the next waiter without a round trip while its hand-off slice lasts. The slice is a
+// time, so that other processes wait for a bounded time however long the critical sections are. The position in
+// the store's queue belongs to the acquisition, not to the waiter that it was started for.
 
 import { type FirstAnswer, Acquisition, type AcquisitionContext } from "./acquisition.ts";
 import type { Actor } from "../lease/actor.ts";
 import type { DueLists } from "../util/due-lists.ts";
 import type { LockError } from "../errors.ts";
-import type { Hold, HoldLine } from "../lease/hold.ts";
+import type { Hold, HoldQueue } from "../lease/hold.ts";
 import type { HeldLease } from "../lease/lease.ts";
-import { sameShape, type Wish } from "../options.ts";
+import { sameLockSpec, type AcquireSpec } from "../options.ts";
 import { closedError, SHOWN_HOLDERS, timeoutError, unaskedError } from "./acquire-errors.ts";
 import type { Busy } from "../store.ts";
 import type { Instant } from "../system.ts";
-import { type Task, type TaskLine, TaskQueue } from "./waiter.ts";
+import { type Waiter, type WaiterQueue, WaiterList } from "./waiter.ts";
 
-/** A lease is handed on only while so much of its ttl is left: the next task must not inherit an old window. */
+/** A lease is handed on only while this share of its ttl is left, so that the next holder has time to work. */
 const FRESH_SHARE = 0.5;
-/** So many readers, or permits, of one line are asked for at once. */
+/** The most acquisitions for readers or permits of one queue at the same time. */
 const MOST_BESIDE = 64;
 
 /** Who gets a lease, and since when it wanted it. */
-export interface Waited {
-  readonly wish: Wish;
+export interface QueuedCall {
+  readonly spec: AcquireSpec;
   readonly actor: Actor;
   readonly sinceMs: number;
 }
 
-export interface LineDeps extends AcquisitionContext {
+export interface QueueDeps extends AcquisitionContext {
   readonly handoffMs: number;
-  readonly deadlines: DueLists<Task>;
+  readonly deadlines: DueLists<Waiter>;
   /** Makes the handle of a granted hold. */
-  lease(line: HoldLine, hold: Hold, task: Waited, handedOff: boolean, now?: Instant): HeldLease;
+  lease(queue: HoldQueue, hold: Hold, waiter: QueuedCall, handedOff: boolean, now?: Instant): HeldLease;
   /** A grant that nobody waits for any more. */
   giveBack(hold: Hold): void;
-  waiting(task: Task): void;
-  /** The line is empty and may be forgotten. */
-  idle(line: LocalQueue): void;
+  waiting(waiter: Waiter): void;
+  /** The queue is empty and may be forgotten. */
+  idle(queue: LocalQueue): void;
 }
 
-export class LocalQueue implements TaskLine {
+export class LocalQueue implements WaiterQueue {
   readonly keys: readonly string[];
-  readonly #deps: LineDeps;
-  readonly #tasks = new TaskQueue();
+  readonly #deps: QueueDeps;
+  readonly #waiters = new WaiterList();
   readonly #holds = new Set<Hold>();
   /** The last grant: the only one that may be handed on. */
   #newest: Hold | null = null;
-  #turn: Acquisition | null = null;
-  /** The task that the turn was opened for. */
-  #turnOf: Task | null = null;
-  /** Turns of readers or permits behind the head, which cannot conflict with it. */
-  readonly #beside = new Map<Task, Acquisition>();
+  #acquisition: Acquisition | null = null;
+  /** The waiter that the acquisition was started for. */
+  #acquisitionFor: Waiter | null = null;
+  /** Acquisitions of readers or permits behind the head, which cannot conflict with it. */
+  readonly #beside = new Map<Waiter, Acquisition>();
   /** The store has said that the key is busy: readers and permits behind the head are not asked for. */
   #isBlocked = false;
   #cancelSlice: (() => void) | null = null;
 
-  constructor(keys: readonly string[], deps: LineDeps) {
+  constructor(keys: readonly string[], deps: QueueDeps) {
     this.keys = keys;
     this.#deps = deps;
   }
 
   get waiting(): number {
-    return this.#tasks.size;
+    return this.#waiters.size;
   }
 
   /** Whether a task that will not wait is certainly too late. */
-  busyFor(task: { readonly mode: string; readonly limit: number }): boolean {
-    if (this.#tasks.size > 0) return true;
+  busyFor(waiter: { readonly mode: string; readonly limit: number }): boolean {
+    if (this.#waiters.size > 0) return true;
     for (const hold of this.#holds) {
-      if (hold.remaining() === 0 || task.limit > 1) continue;
-      if (task.mode === "exclusive" || hold.shape.mode === "exclusive") return true;
+      if (hold.remaining() === 0 || waiter.limit > 1) continue;
+      if (waiter.mode === "exclusive" || hold.spec.mode === "exclusive") return true;
     }
     return false;
   }
 
-  enter(task: Task): Promise<HeldLease> {
+  enter(waiter: Waiter): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      task.wait(this, this.#deps.deadlines, resolve, reject);
-      if (this.#tasks.size > 0 || this.#holds.size > 0) this.#announce(task);
-      this.#tasks.push(task);
+      waiter.wait(this, this.#deps.deadlines, resolve, reject);
+      if (this.#waiters.size > 0 || this.#holds.size > 0) this.#announce(waiter);
+      this.#waiters.push(waiter);
       this.#advance();
     });
   }
 
-  /** The line of a task whose first attempt is under way. */
+  /** The queue of a waiter whose first attempt is under way. */
   resume(
-    task: Task,
+    waiter: Waiter,
     first: FirstAnswer,
     resolve: (lease: HeldLease) => void,
     reject: (error: LockError) => void,
   ): void {
-    task.wait(this, this.#deps.deadlines, resolve, reject);
-    this.#tasks.push(task);
-    this.#ask(task, first);
+    waiter.wait(this, this.#deps.deadlines, resolve, reject);
+    this.#waiters.push(waiter);
+    this.#ask(waiter, first);
   }
 
-  /** A grant that came about beside the turn. */
+  /** Takes over a grant that no acquisition of this queue asked for. */
   adopt(hold: Hold): void {
-    hold.line = this;
+    hold.queue = this;
     this.#take(hold);
   }
 
@@ -106,9 +108,9 @@ export class LocalQueue implements TaskLine {
     this.#newest = hold;
   }
 
-  /** Passes the hold to the next task if it may; false when it has to go back to the store. */
+  /** Hands the hold to the next waiter. False: it has to be released in the store. */
   pass(hold: Hold): boolean {
-    const next = this.#tasks.head;
+    const next = this.#waiters.head;
     if (next === null || !this.#passable(hold, next)) return false;
     hold.pass();
     this.#give(next, hold, true);
@@ -119,26 +121,26 @@ export class LocalQueue implements TaskLine {
   /** The hold is no longer this process's. */
   ended(hold: Hold): void {
     this.#holds.delete(hold);
-    // After the store has been told: the release leaves first, so that other processes' turn comes before ours.
+    // The release was sent before, so waiters of other processes come first.
     this.#advance();
   }
 
   /** The locks are being closed: tasks whose actor may not go on are refused. */
-  rejectTasks(admits: (actor: Actor) => boolean): void {
-    for (const task of this.#tasks.all()) {
-      if (!admits(task.actor)) this.leave(task, closedError(this.keys));
+  rejectWaiters(admits: (actor: Actor) => boolean): void {
+    for (const waiter of this.#waiters.all()) {
+      if (!admits(waiter.actor)) this.leave(waiter, closedError(this.keys));
     }
   }
 
-  #passable(hold: Hold, task: Task): boolean {
+  #passable(hold: Hold, waiter: Waiter): boolean {
     return (
       !hold.noted &&
       // A newer grant beside it means that the store has forgotten this one.
       hold === this.#newest &&
       hold.hasRoom &&
-      sameShape(hold.shape, task.wish) &&
-      // One that was extended is longer than the next task asked for.
-      hold.ttlMs === task.wish.ttlMs &&
+      sameLockSpec(hold.spec, waiter.spec) &&
+      // One that was extended is longer than the next waiter asked for.
+      hold.ttlMs === waiter.spec.ttlMs &&
       this.#sliceLeftMs(hold) > 0 &&
       hold.remaining() >= hold.termMs * FRESH_SHARE
     );
@@ -148,12 +150,12 @@ export class LocalQueue implements TaskLine {
     return hold.grantedAtMs + this.#deps.handoffMs - this.#deps.system.monoMs();
   }
 
-  /** Makes sure that somebody asks the store for the head of the line, or that nobody does when there is none. */
+  /** Starts an acquisition for the head of the queue, or stops it when nobody waits. */
   #advance(): void {
-    const head = this.#tasks.head;
-    if (this.#turn !== null && (head === null || !this.#mayTakeOver(head))) {
-      this.#turn.stop();
-      this.#turn = null;
+    const head = this.#waiters.head;
+    if (this.#acquisition !== null && (head === null || !this.#mayTakeOver(head))) {
+      this.#acquisition.stop();
+      this.#acquisition = null;
     }
     if (head === null) {
       this.#cancelSlice?.();
@@ -162,7 +164,7 @@ export class LocalQueue implements TaskLine {
       if (this.#holds.size === 0) this.#deps.idle(this);
       return;
     }
-    if (this.#turn === null) {
+    if (this.#acquisition === null) {
       const own = this.#beside.get(head);
       if (own === undefined) {
         for (const hold of this.#holds) {
@@ -171,46 +173,46 @@ export class LocalQueue implements TaskLine {
         this.#ask(head);
       } else {
         this.#beside.delete(head);
-        this.#turn = own;
-        this.#turnOf = head;
+        this.#acquisition = own;
+        this.#acquisitionFor = head;
       }
     }
     if (this.#mayShare(head)) this.#askBeside(head);
   }
 
   /**
-   * Whether more than one task may hold at once, and the store does so now: the last one was granted without
+   * Whether more than one waiter may hold at once, and the store does so now: the last one was granted without
    * having to wait.
    */
-  #mayShare({ wish }: Task): boolean {
-    return (wish.mode === "shared" || wish.limit > 1) && this.#holds.size > 0 && !this.#isBlocked;
+  #mayShare({ spec }: Waiter): boolean {
+    return (spec.mode === "shared" || spec.limit > 1) && this.#holds.size > 0 && !this.#isBlocked;
   }
 
   /** Asks for those behind the head that fit beside it: their round trips need not follow each other. */
-  #askBeside(head: Task): void {
+  #askBeside(head: Waiter): void {
     let permits = 0;
-    for (const hold of this.#holds) permits += hold.shape.permits;
-    for (const task of this.#tasks.first(MOST_BESIDE)) {
-      if (!sameShape(task.wish, head.wish)) return;
-      permits += task.wish.permits;
-      if (task.wish.limit > 1 && permits > task.wish.limit) return;
-      if (task === head || this.#beside.has(task)) continue;
-      const turn = this.#newTurn(task, null);
-      this.#beside.set(task, turn);
-      turn.start(false);
+    for (const hold of this.#holds) permits += hold.spec.permits;
+    for (const waiter of this.#waiters.first(MOST_BESIDE)) {
+      if (!sameLockSpec(waiter.spec, head.spec)) return;
+      permits += waiter.spec.permits;
+      if (waiter.spec.limit > 1 && permits > waiter.spec.limit) return;
+      if (waiter === head || this.#beside.has(waiter)) continue;
+      const acquisition = this.#newAcquisition(waiter, null);
+      this.#beside.set(waiter, acquisition);
+      acquisition.start(false);
     }
   }
 
   /**
-   * Whether the turn can go on for this head. The store may have granted it already without our knowing. Alone with the
+   * Whether the acquisition can go on for this head. The store may have granted it already without our knowing. Alone with the
    * key that does no harm; beside others its fence may be older than one that was returned before this head asked (P3).
    */
-  #mayTakeOver(head: Task): boolean {
-    if (head === this.#turnOf) return true;
+  #mayTakeOver(head: Waiter): boolean {
+    if (head === this.#acquisitionFor) return true;
     return (
-      head.wish.mode === "exclusive" &&
-      head.wish.limit === 1 &&
-      sameShape((this.#turn as Acquisition).shape, head.wish)
+      head.spec.mode === "exclusive" &&
+      head.spec.limit === 1 &&
+      sameLockSpec((this.#acquisition as Acquisition).spec, head.spec)
     );
   }
 
@@ -223,104 +225,110 @@ export class LocalQueue implements TaskLine {
     });
   }
 
-  #ask(head: Task, first: FirstAnswer | null = null): void {
-    const turn = this.#newTurn(head, first);
-    this.#turn = turn;
-    this.#turnOf = head;
-    turn.start(this.#holds.size > 0 && !this.#mayShare(head));
+  #ask(head: Waiter, first: FirstAnswer | null = null): void {
+    const acquisition = this.#newAcquisition(head, first);
+    this.#acquisition = acquisition;
+    this.#acquisitionFor = head;
+    acquisition.start(this.#holds.size > 0 && !this.#mayShare(head));
   }
 
-  #newTurn(task: Task, first: FirstAnswer | null): Acquisition {
-    const turn: Acquisition = new Acquisition(
+  #newAcquisition(waiter: Waiter, first: FirstAnswer | null): Acquisition {
+    const acquisition: Acquisition = new Acquisition(
       this.#deps,
-      { keys: this.keys, shape: task.wish, label: task.wish.label, actor: task.actor.name },
+      { keys: this.keys, spec: waiter.spec, label: waiter.spec.label, actor: waiter.actor.name },
       {
-        granted: (hold) => this.#granted(turn, this.#taskOf(turn, task), hold),
-        failed: (error) => this.#failed(turn, this.#taskOf(turn, task), error),
+        granted: (hold) => this.#granted(acquisition, this.#waiterOf(acquisition, waiter), hold),
+        failed: (error) => this.#failed(acquisition, this.#waiterOf(acquisition, waiter), error),
         busy: () => {
           this.#isBlocked = true;
-          const waits = this.#taskOf(turn, task);
+          const waits = this.#waiterOf(acquisition, waiter);
           if (waits !== null) this.#announce(waits);
         },
       },
       first,
     );
-    return turn;
+    return acquisition;
   }
 
-  /** Whom a turn is for: the head, or the task that it was opened for beside the head. */
-  #taskOf(turn: Acquisition, task: Task): Task | null {
-    return this.#beside.get(task) === turn ? task : this.#tasks.head;
+  /** The waiter that an acquisition serves: the head, or the one that it was started for beside the head. */
+  #waiterOf(acquisition: Acquisition, waiter: Waiter): Waiter | null {
+    return this.#beside.get(waiter) === acquisition ? waiter : this.#waiters.head;
   }
 
-  #announce(task: Task): void {
-    if (!task.announced) this.#deps.waiting(task);
-    task.announced = true;
+  #announce(waiter: Waiter): void {
+    if (!waiter.announced) this.#deps.waiting(waiter);
+    waiter.announced = true;
   }
 
-  #granted(turn: Acquisition, task: Task | null, hold: Hold): void {
-    this.#forgetTurn(turn, task);
-    if (turn.lastBusy === null) this.#isBlocked = false;
-    if (task === null || !sameShape(task.wish, hold.shape)) {
+  #granted(acquisition: Acquisition, waiter: Waiter | null, hold: Hold): void {
+    this.#forgetAcquisition(acquisition, waiter);
+    if (acquisition.lastBusy === null) this.#isBlocked = false;
+    if (waiter === null || !sameLockSpec(waiter.spec, hold.spec)) {
       this.#deps.giveBack(hold);
     } else {
       this.#take(hold);
-      this.#give(task, hold, false);
+      this.#give(waiter, hold, false);
     }
     this.#advance();
   }
 
-  #forgetTurn(turn: Acquisition, task: Task | null): void {
-    if (this.#turn === turn) this.#turn = null;
-    else if (task !== null && this.#beside.get(task) === turn) this.#beside.delete(task);
+  #forgetAcquisition(acquisition: Acquisition, waiter: Waiter | null): void {
+    if (this.#acquisition === acquisition) this.#acquisition = null;
+    else if (waiter !== null && this.#beside.get(waiter) === acquisition) this.#beside.delete(waiter);
   }
 
-  #failed(turn: Acquisition, task: Task | null, error: LockError): void {
-    this.#forgetTurn(turn, task);
-    if (task !== null) this.leave(task, error);
+  #failed(acquisition: Acquisition, waiter: Waiter | null, error: LockError): void {
+    this.#forgetAcquisition(acquisition, waiter);
+    if (waiter !== null) this.leave(waiter, error);
     else this.#advance();
   }
 
-  #give(task: Task, hold: Hold, handedOff: boolean): void {
-    this.#tasks.remove(task);
-    task.granted(this.#deps.lease(this, hold, task, handedOff));
+  #give(waiter: Waiter, hold: Hold, handedOff: boolean): void {
+    this.#waiters.remove(waiter);
+    waiter.granted(this.#deps.lease(this, hold, waiter, handedOff));
   }
 
-  leave(task: Task, error: LockError): void {
-    this.#tasks.remove(task);
-    this.#beside.get(task)?.stop();
-    this.#beside.delete(task);
-    task.refused(error);
+  leave(waiter: Waiter, error: LockError): void {
+    this.#waiters.remove(waiter);
+    this.#beside.get(waiter)?.stop();
+    this.#beside.delete(waiter);
+    waiter.refused(error);
     this.#advance();
   }
 
   /** At its deadline the head looks one last time; the others know that somebody is before them. */
-  expired(task: Task): void {
-    const turn = this.#tasks.head === task ? this.#turn : (this.#beside.get(task) ?? null);
-    if (turn === null) {
-      this.leave(task, this.#timeout(task));
+  expired(waiter: Waiter): void {
+    const acquisition =
+      this.#waiters.head === waiter ? this.#acquisition : (this.#beside.get(waiter) ?? null);
+    if (acquisition === null) {
+      this.leave(waiter, this.#timeout(waiter));
       return;
     }
-    void turn.lastTry().then(() => {
-      if (task.pending) this.leave(task, this.#timeout(task));
+    void acquisition.lastTry().then(() => {
+      if (waiter.pending) this.leave(waiter, this.#timeout(waiter));
     });
   }
 
-  #timeout(task: Task): LockError {
-    const waitedMs = Math.round(this.#deps.system.monoMs() - task.sinceMs);
-    const turn = this.#beside.get(task) ?? this.#turn;
-    if (turn !== null && turn.lastError !== null) {
-      return unaskedError(this.keys, waitedMs, turn.lastError);
+  #timeout(waiter: Waiter): LockError {
+    const waitedMs = Math.round(this.#deps.system.monoMs() - waiter.sinceMs);
+    const acquisition = this.#beside.get(waiter) ?? this.#acquisition;
+    if (acquisition !== null && acquisition.lastError !== null) {
+      return unaskedError(this.keys, waitedMs, acquisition.lastError);
     }
-    return timeoutError(this.keys, waitedMs, { ...this.ownBusy(), ...turn?.lastBusy }, this.#tasks.size);
+    return timeoutError(
+      this.keys,
+      waitedMs,
+      { ...this.ownBusy(), ...acquisition?.lastBusy },
+      this.#waiters.size,
+    );
   }
 
   /** Who of this process holds the keys. */
   ownBusy(): Pick<Busy, "holders" | "holderCount"> {
     const shown = [...this.#holds].slice(0, SHOWN_HOLDERS).map((hold) => ({
       label: hold.lease?.label ?? hold.request.label,
-      mode: hold.shape.mode,
-      permits: hold.shape.permits,
+      mode: hold.spec.mode,
+      permits: hold.spec.permits,
       fence: hold.fences[0] as bigint,
       remainingMs: hold.remaining(),
       heldMs: this.#deps.system.monoMs() - hold.grantedAtMs,

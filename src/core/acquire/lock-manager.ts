@@ -1,4 +1,4 @@
-// What happens at one open store: lines of waiting tasks, holds, and the handles made of them. `locks.ts` checks what the
+// One open store: the local queues, the holds and the leases made of them. `locks.ts` has checked what the
 // caller asked for and comes here; nothing here reads an option or a URL.
 
 import { isAbortOf } from "../util/abort-listener.ts";
@@ -10,20 +10,20 @@ import type { Duration } from "../duration.ts";
 import { type DeadlockError, type LockError, LockLostError, StoreUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { FirstAttempt, type Outcome } from "./first-attempt.ts";
-import type { Hold, HoldLine } from "../lease/hold.ts";
+import type { Hold, HoldQueue } from "../lease/hold.ts";
 import { HoldRegistry } from "../lease/hold-registry.ts";
 import type { JoinedLease } from "../lease/reentrant-lease.ts";
 import { showKey } from "../key.ts";
-import { HeldLease, type LeaseKeeper } from "../lease/lease.ts";
-import { LocalQueue, type LineDeps, type Waited } from "./local-queue.ts";
+import { HeldLease, type LeaseOwner } from "../lease/lease.ts";
+import { LocalQueue, type QueueDeps, type QueuedCall } from "./local-queue.ts";
 import { acquireEach, tryEach } from "./multi-key.ts";
 import { Notes } from "../deadlock/note-writer.ts";
-import { type Defaults, isPlain, readTtl, type Wish } from "../options.ts";
+import { type Defaults, isPlain, readTtl, type AcquireSpec } from "../options.ts";
 import { closedError, timeoutError } from "./acquire-errors.ts";
 import { ReleaseCall } from "./release-call.ts";
 import type { Busy, OpenStore } from "../store.ts";
 import type { Instant, System } from "../system.ts";
-import { Task } from "./waiter.ts";
+import { Waiter } from "./waiter.ts";
 import { type ReleaseTrace, releasing, traced } from "../tracing.ts";
 import { UnreleasedLeases } from "../lease/unreleased.ts";
 
@@ -41,24 +41,24 @@ export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
 /** Whether calls of this actor may go on while the locks are being closed. */
 export type Admits = (actor: Actor) => boolean;
 
-export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
+export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   readonly store: OpenStore;
   readonly system: System;
   readonly caller: Caller;
   readonly holds: HoldRegistry;
   readonly handoffMs: number;
-  readonly deadlines: DueLists<Task>;
+  readonly deadlines: DueLists<Waiter>;
   readonly #events: Events;
   readonly #notes: Notes;
   readonly #detector: Detector;
   readonly #deadlockMs: number | null;
-  /** By key. A first attempt stands in for a line while it is alone with its key. */
-  readonly #lines = new Map<string, LocalQueue | FirstAttempt>();
+  /** By key. A first attempt stands in for a queue while it is alone with its key. */
+  readonly #queues = new Map<string, LocalQueue | FirstAttempt>();
   /** Of several keys, by all of them. */
-  readonly #multiLines = new Map<string, LocalQueue>();
+  readonly #multiQueues = new Map<string, LocalQueue>();
   readonly #admits: Admits;
   readonly #unreleased: UnreleasedLeases;
-  /** Attempts in flight that no line knows of. */
+  /** Attempts in flight that no queue knows of. */
   readonly #attempts = new Set<FirstAttempt>();
   /** Releases that the store has not answered. */
   #releasing = 0;
@@ -80,8 +80,8 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     this.#deadlockMs = patience.deadlockMs;
     this.#admits = admits;
     this.caller = caller;
-    this.deadlines = new DueLists<Task>(system, (due) => {
-      for (const task of due) task.expire();
+    this.deadlines = new DueLists<Waiter>(system, (due) => {
+      for (const waiter of due) waiter.expire();
     });
     this.holds = new HoldRegistry(store, this.caller, system, events, (hold) => this.#ended(hold));
     this.#notes = new Notes(store, caller, system, this.holds.renewal);
@@ -98,12 +98,12 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     });
   }
 
-  acquire(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
+  acquire(keys: readonly string[], spec: AcquireSpec, actor: Actor, sinceMs: number): Promise<HeldLease> {
     if (keys.length === 1 || this.store.guarantees.kinds.includes("multi")) {
-      return this.#acquireLine(keys, wish, actor, sinceMs);
+      return this.#acquireQueued(keys, spec, actor, sinceMs);
     }
-    const one = (key: string): Promise<HeldLease> => this.#acquireLine([key], wish, actor, sinceMs);
-    return acquireEach(keys, one).then((leases) => this.#join(leases, wish, actor));
+    const one = (key: string): Promise<HeldLease> => this.#acquireQueued([key], spec, actor, sinceMs);
+    return acquireEach(keys, one).then((leases) => this.#join(leases, spec, actor));
   }
 
   /**
@@ -112,24 +112,24 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
    */
   acquireAlone<T>(
     keys: readonly string[],
-    wish: Wish,
+    spec: AcquireSpec,
     actor: Actor,
     asResult: (lease: HeldLease) => T,
   ): Promise<T> | null {
     const key = keys[0] as string;
-    if (keys.length > 1 || wish.waitMs === 0 || !isPlain(wish) || this.#lines.has(key)) return null;
+    if (keys.length > 1 || spec.waitMs === 0 || !isPlain(spec) || this.#queues.has(key)) return null;
     return new Promise<T>((resolve, reject) => {
-      const attempt: FirstAttempt = new FirstAttempt(this, keys, wish, actor, true, {
+      const attempt: FirstAttempt = new FirstAttempt(this, keys, spec, actor, true, {
         resolve: (lease) => {
           if (this.#admits(actor)) resolve(asResult(lease as HeldLease));
           else void this.#undo(lease as HeldLease, reject);
         },
         reject: (error) => {
-          this.#events.failed(error, keys, wish.label, this.system.monoMs() - attempt.sinceMs);
+          this.#events.failed(error, keys, spec.label, this.system.monoMs() - attempt.sinceMs);
           reject(error);
         },
       });
-      this.#lines.set(key, attempt);
+      this.#queues.set(key, attempt);
       attempt.start();
     });
   }
@@ -140,15 +140,15 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     reject(closedError(lease.keys));
   }
 
-  async tryAcquire(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | null> {
+  async tryAcquire(keys: readonly string[], spec: AcquireSpec, actor: Actor): Promise<HeldLease | null> {
     if (keys.length > 1 && !this.store.guarantees.kinds.includes("multi")) {
       const leases = await tryEach(keys, async (key) => {
-        const answer = await this.#once([key], wish, actor);
+        const answer = await this.#once([key], spec, actor);
         return answer instanceof HeldLease ? answer : null;
       });
-      return leases === null ? null : this.#join(leases, wish, actor);
+      return leases === null ? null : this.#join(leases, spec, actor);
     }
-    const answer = await this.#once(keys, wish, actor);
+    const answer = await this.#once(keys, spec, actor);
     return answer instanceof HeldLease ? answer : null;
   }
 
@@ -162,7 +162,7 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   #release(lease: HeldLease): Promise<boolean> {
-    if (lease.sectionMs === 0) {
+    if (lease.leftMs === 0) {
       this.holds.letGo(lease);
       return Promise.resolve(false);
     }
@@ -174,13 +174,13 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     };
     if (lease.holds.length > 1) return this.#releaseAll(lease).finally(() => told(false));
     const hold = lease.holds[0] as Hold;
-    if (hold.line === null || !hold.line.pass(hold)) return this.#releaseHold(hold, () => told(false));
+    if (hold.queue === null || !hold.queue.pass(hold)) return this.#releaseHold(hold, () => told(false));
     told(true);
     return Promise.resolve(true);
   }
 
   async extend(lease: HeldLease, ttl: Duration | undefined): Promise<void> {
-    if (lease.sectionMs === 0) lease.assertHeld();
+    if (lease.leftMs === 0) lease.assertHeld();
     await Promise.all(
       lease.holds.map(async (hold) => {
         const answer = await this.holds.renewal.now(hold, ttl === undefined ? hold.ttlMs : readTtl(ttl));
@@ -191,11 +191,11 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
         });
       }),
     );
-    if (lease.sectionMs === 0) lease.assertHeld();
+    if (lease.leftMs === 0) lease.assertHeld();
   }
 
   async verify(lease: HeldLease): Promise<boolean> {
-    if (lease.sectionMs === 0) return false;
+    if (lease.leftMs === 0) return false;
     const owned = await Promise.all(
       lease.holds.map((hold) =>
         this.caller.call(
@@ -210,14 +210,14 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     lease.holds.forEach((hold, i) => {
       if (!owned[i]) this.holds.lost(hold, "gone");
     });
-    return lease.sectionMs > 0;
+    return lease.leftMs > 0;
   }
 
   /** Rejects calls that wait and undoes attempts in flight, except those of actors that may go on. */
   rejectCalls(): void {
-    for (const line of [...this.#lines.values(), ...this.#multiLines.values(), ...this.#attempts]) {
-      if (line instanceof LocalQueue) line.rejectTasks(this.#admits);
-      else if (line.isAsking && !this.#admits(line.actor)) line.stop(closedError(line.keys));
+    for (const queue of [...this.#queues.values(), ...this.#multiQueues.values(), ...this.#attempts]) {
+      if (queue instanceof LocalQueue) queue.rejectWaiters(this.#admits);
+      else if (queue.isAsking && !this.#admits(queue.actor)) queue.stop(closedError(queue.keys));
     }
   }
 
@@ -281,23 +281,27 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   lease(
-    line: HoldLine,
+    queue: HoldQueue,
     hold: Hold,
-    task: Waited,
+    waiter: QueuedCall,
     handedOff: boolean,
     now: Instant = this.holds.now(),
   ): HeldLease {
     const nowMs = now.monoMs;
-    const lease = new HeldLease(this, [hold], task.wish, task.actor, nowMs);
+    const lease = new HeldLease(this, [hold], waiter.spec, waiter.actor, nowMs);
     this.#unreleased.watch();
     if (handedOff) {
       this.holds.passed(hold);
     } else {
-      hold.line = line;
+      hold.queue = queue;
       this.holds.started(hold, now);
     }
     if (!this.#events.hears("acquired")) return lease;
-    this.#events.emit("acquired", () => ({ ...lease.toEvent(), waitedMs: nowMs - task.sinceMs, handedOff }));
+    this.#events.emit("acquired", () => ({
+      ...lease.toEvent(),
+      waitedMs: nowMs - waiter.sinceMs,
+      handedOff,
+    }));
     return lease;
   }
 
@@ -314,37 +318,39 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     return this.#notes.set(hold, note);
   }
 
-  deadlock(task: Task, { cycle }: DeadlockError): void {
-    const waitedMs = this.system.monoMs() - task.sinceMs;
-    const { keys, wish } = task;
+  deadlock(waiter: Waiter, { cycle }: DeadlockError): void {
+    const waitedMs = this.system.monoMs() - waiter.sinceMs;
+    const { keys, spec } = waiter;
     this.#events.emit("deadlock", () => ({
       key: keys[0] as string,
       keys,
-      label: wish.label,
+      label: spec.label,
       waitedMs,
       cycle,
     }));
   }
 
-  waiting(task: Task): void {
+  waiting(waiter: Waiter): void {
     this.#events.emit("waiting", () => ({
-      key: task.keys[0] as string,
-      keys: task.keys,
-      label: task.wish.label,
+      key: waiter.keys[0] as string,
+      keys: waiter.keys,
+      label: waiter.spec.label,
     }));
   }
 
-  idle(line: LocalQueue): void {
-    const [lines, name] =
-      line.keys.length === 1 ? [this.#lines, line.keys[0] as string] : [this.#multiLines, nameOf(line.keys)];
-    if (lines.get(name) === line) lines.delete(name);
+  idle(queue: LocalQueue): void {
+    const [queues, name] =
+      queue.keys.length === 1
+        ? [this.#queues, queue.keys[0] as string]
+        : [this.#multiQueues, nameOf(queue.keys)];
+    if (queues.get(name) === queue) queues.delete(name);
   }
 
   /** A first attempt has failed, or what it held has ended. */
   forget(attempt: FirstAttempt): void {
     if (!attempt.request.queue) this.#attempts.delete(attempt);
     const key = attempt.keys[0] as string;
-    if (this.#lines.get(key) === attempt) this.#lines.delete(key);
+    if (this.#queues.get(key) === attempt) this.#queues.delete(key);
   }
 
   /** A first attempt was granted. It stands for its key until somebody else wants it. */
@@ -352,56 +358,66 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     this.#attempts.delete(attempt);
     const key = attempt.keys[0] as string;
     const isAlone =
-      attempt.keys.length === 1 && (this.#lines.get(key) ?? attempt) === attempt && isPlain(attempt.wish);
+      attempt.keys.length === 1 && (this.#queues.get(key) ?? attempt) === attempt && isPlain(attempt.spec);
     if (isAlone) {
-      this.#lines.set(key, attempt);
+      this.#queues.set(key, attempt);
       return this.lease(attempt, hold, attempt, false, now);
     }
-    const line = this.#line(attempt.keys);
-    line.adopt(hold);
-    return this.lease(line, hold, attempt, false, now);
+    const queue = this.#queue(attempt.keys);
+    queue.adopt(hold);
+    return this.lease(queue, hold, attempt, false, now);
   }
 
-  /** A first attempt goes on as a task of a line, under the same id. */
+  /** A first attempt goes on as a waiter of a local queue, with the same id. */
   enqueue(attempt: FirstAttempt): LocalQueue {
-    const { keys, wish, actor, sinceMs } = attempt;
-    const line = new LocalQueue(keys, this);
-    this.#lines.set(keys[0] as string, line);
-    const task = new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs);
-    line.resume(
-      task,
+    const { keys, spec, actor, sinceMs } = attempt;
+    const queue = new LocalQueue(keys, this);
+    this.#queues.set(keys[0] as string, queue);
+    const waiter = new Waiter(keys, spec, actor, sinceMs, sinceMs + spec.waitMs);
+    queue.resume(
+      waiter,
       attempt.enqueue(),
       (lease) => attempt.granted(lease),
       (error) => attempt.refused(error),
     );
-    if (this.#deadlockMs !== null) this.#detector.waits(task, this, this.#deadlockMs);
+    if (this.#deadlockMs !== null) this.#detector.waits(waiter, this, this.#deadlockMs);
     // The attempt that is under way is its last one.
-    if (this.system.monoMs() >= task.deadlineMs) task.expire();
-    return line;
+    if (this.system.monoMs() >= waiter.deadlineMs) waiter.expire();
+    return queue;
   }
 
-  #acquireLine(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
-    if (wish.waitMs === 0) return this.#acquireNow(keys, wish, actor, sinceMs);
+  #acquireQueued(
+    keys: readonly string[],
+    spec: AcquireSpec,
+    actor: Actor,
+    sinceMs: number,
+  ): Promise<HeldLease> {
+    if (spec.waitMs === 0) return this.#acquireNow(keys, spec, actor, sinceMs);
     if (!this.#admits(actor)) return Promise.reject(closedError(keys));
-    const task = new Task(keys, wish, actor, sinceMs, sinceMs + wish.waitMs);
-    const entered = this.#line(keys).enter(task);
-    if (this.#deadlockMs !== null && task.pending) this.#detector.waits(task, this, this.#deadlockMs);
+    const waiter = new Waiter(keys, spec, actor, sinceMs, sinceMs + spec.waitMs);
+    const entered = this.#queue(keys).enter(waiter);
+    if (this.#deadlockMs !== null && waiter.pending) this.#detector.waits(waiter, this, this.#deadlockMs);
     return entered;
   }
 
-  async #acquireNow(keys: readonly string[], wish: Wish, actor: Actor, sinceMs: number): Promise<HeldLease> {
-    const answer = await this.#once(keys, wish, actor);
+  async #acquireNow(
+    keys: readonly string[],
+    spec: AcquireSpec,
+    actor: Actor,
+    sinceMs: number,
+  ): Promise<HeldLease> {
+    const answer = await this.#once(keys, spec, actor);
     if (answer instanceof HeldLease) return answer;
     throw timeoutError(keys, Math.round(this.system.monoMs() - sinceMs), answer, 0);
   }
 
   /** One attempt: a lease, or who holds it. */
-  async #once(keys: readonly string[], wish: Wish, actor: Actor): Promise<HeldLease | Partial<Busy>> {
+  async #once(keys: readonly string[], spec: AcquireSpec, actor: Actor): Promise<HeldLease | Partial<Busy>> {
     if (!this.#admits(actor)) throw closedError(keys);
-    const line = this.#lineOf(keys);
-    if (line?.busyFor(wish)) return line.ownBusy();
+    const queue = this.#queueOf(keys);
+    if (queue?.busyFor(spec)) return queue.ownBusy();
     const outcome = await new Promise<Outcome>((resolve, reject) => {
-      const attempt = new FirstAttempt(this, keys, wish, actor, false, { resolve, reject });
+      const attempt = new FirstAttempt(this, keys, spec, actor, false, { resolve, reject });
       this.#attempts.add(attempt);
       attempt.start();
     });
@@ -409,10 +425,10 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
   }
 
   /** One handle over the leases of several keys. */
-  #join(leases: readonly HeldLease[], wish: Wish, actor: Actor): HeldLease {
+  #join(leases: readonly HeldLease[], spec: AcquireSpec, actor: Actor): HeldLease {
     for (const lease of leases) lease.markReleased();
     const holds = leases.flatMap((lease) => lease.holds);
-    return new HeldLease(this, holds, wish, actor, this.system.monoMs());
+    return new HeldLease(this, holds, spec, actor, this.system.monoMs());
   }
 
   async #releaseAll(lease: HeldLease): Promise<boolean> {
@@ -427,7 +443,7 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
     const told = new Promise<boolean>((resolve, reject) => {
       new ReleaseCall(this, hold, onEnd, resolve, reject).start();
     });
-    // After the release has left: a task of this process that waits must not get its place in line before it.
+    // The release was sent before: a waiter of this process must not join the store's queue ahead of it.
     this.holds.end(hold);
     return told;
   }
@@ -440,29 +456,29 @@ export class LockManager implements LeaseKeeper, LineDeps, DeadlockPlace {
 
   #ended(hold: Hold): void {
     this.#notes.forget(hold);
-    hold.line?.ended(hold);
+    hold.queue?.ended(hold);
     this.#onHoldEnd();
   }
 
-  #line(keys: readonly string[]): LocalQueue {
-    const known = this.#lineOf(keys);
+  #queue(keys: readonly string[]): LocalQueue {
+    const known = this.#queueOf(keys);
     if (known !== null) return known;
-    const line = new LocalQueue(keys, this);
-    if (keys.length === 1) this.#lines.set(keys[0] as string, line);
-    else this.#multiLines.set(nameOf(keys), line);
-    return line;
+    const queue = new LocalQueue(keys, this);
+    if (keys.length === 1) this.#queues.set(keys[0] as string, queue);
+    else this.#multiQueues.set(nameOf(keys), queue);
+    return queue;
   }
 
-  /** The line of these keys, if there is one. A first attempt that was alone becomes one. */
-  #lineOf(keys: readonly string[]): LocalQueue | null {
-    if (keys.length > 1) return this.#multiLines.get(nameOf(keys)) ?? null;
-    const found = this.#lines.get(keys[0] as string);
+  /** The queue of these keys, if there is one. A first attempt that was alone becomes one. */
+  #queueOf(keys: readonly string[]): LocalQueue | null {
+    if (keys.length > 1) return this.#multiQueues.get(nameOf(keys)) ?? null;
+    const found = this.#queues.get(keys[0] as string);
     if (found === undefined || found instanceof LocalQueue) return found ?? null;
     if (found.hold === null) return this.enqueue(found);
-    const line = new LocalQueue(keys, this);
-    this.#lines.set(keys[0] as string, line);
-    line.adopt(found.hold);
-    return line;
+    const queue = new LocalQueue(keys, this);
+    this.#queues.set(keys[0] as string, queue);
+    queue.adopt(found.hold);
+    return queue;
   }
 }
 

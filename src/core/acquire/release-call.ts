@@ -11,7 +11,7 @@ import type { Io } from "../store.ts";
 type Outcome = "released" | "not-held";
 
 export class ReleaseCall extends Call {
-  readonly #keeper: LockManager;
+  readonly #manager: LockManager;
   readonly #hold: Hold;
   readonly #fences: readonly bigint[];
   readonly #onEnd: (() => void) | null;
@@ -20,14 +20,14 @@ export class ReleaseCall extends Call {
 
   /** `onEnd`: called before the promise settles. */
   constructor(
-    keeper: LockManager,
+    manager: LockManager,
     hold: Hold,
     onEnd: (() => void) | null,
     resolve: (released: boolean) => void,
     reject: (error: LockError) => void,
   ) {
-    super(keeper.system, "release", hold.request.keys[0], callTimeoutMs(hold.ttlMs));
-    this.#keeper = keeper;
+    super(manager.system, "release", hold.request.keys[0], callTimeoutMs(hold.ttlMs));
+    this.#manager = manager;
     this.#hold = hold;
     this.#fences = hold.fences;
     this.#onEnd = onEnd;
@@ -36,9 +36,9 @@ export class ReleaseCall extends Call {
   }
 
   start(): void {
-    const turn = this.#keeper.caller.begin(this, this.#keeper.system.monoMs());
-    if (turn === null) this.#send();
-    else void turn.then(() => this.#send());
+    const yielded = this.#manager.caller.begin(this, this.#manager.system.monoMs());
+    if (yielded === null) this.#send();
+    else void yielded.then(() => this.#send());
   }
 
   protected override expired(error: LockError): void {
@@ -46,7 +46,7 @@ export class ReleaseCall extends Call {
   }
 
   #send(): void {
-    const { direct } = this.#keeper.store;
+    const { direct } = this.#manager.store;
     const { request, cookie, isPlain } = this.#hold;
     try {
       if (isPlain && direct !== undefined) {
@@ -65,11 +65,11 @@ export class ReleaseCall extends Call {
 
   #run(io: Io): Promise<Outcome> {
     const { request, cookie } = this.#hold;
-    return this.#keeper.store.release(request, cookie, { lastFences: this.#fences }, io);
+    return this.#manager.store.release(request, cookie, { lastFences: this.#fences }, io);
   }
 
   #settle(error: unknown, outcome: Outcome | null): void {
-    const { caller } = this.#keeper;
+    const { caller } = this.#manager;
     if (outcome !== null) {
       if (!caller.answered(this)) return;
       this.#ended();
@@ -89,12 +89,12 @@ export class ReleaseCall extends Call {
   }
 
   #giveUp(error: unknown): void {
-    if (this.#keeper.caller.end(this)) this.#failed(error);
+    if (this.#manager.caller.end(this)) this.#failed(error);
   }
 
   #failed(error: unknown): void {
     const key = this.#hold.request.keys[0] as string;
-    this.#keeper.holds.abandonment.add(this.#hold.request);
+    this.#manager.holds.abandonment.add(this.#hold.request);
     this.#ended();
     const { message } = named(error, "release", key);
     const what = `the release of ${showKey(key)} could not be confirmed`;
@@ -104,6 +104,6 @@ export class ReleaseCall extends Call {
 
   #ended(): void {
     this.#onEnd?.();
-    this.#keeper.releaseEnded();
+    this.#manager.releaseEnded();
   }
 }

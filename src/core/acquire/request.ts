@@ -1,21 +1,21 @@
-// The request that a wish becomes.
+// Makes the request of a spec.
 
 import { type LockError, StoreUnavailableError } from "../errors.ts";
 import { showKey } from "../key.ts";
-import type { Shape } from "../options.ts";
+import type { LockSpec } from "../options.ts";
 import type { Request } from "../store.ts";
 
 /** Written out: this runs for every attempt, and copying an object by spreading it took a tenth of a local acquire. */
 export function makeRequest(
   keys: readonly string[],
-  { mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom }: Shape,
+  { mode, permits, limit, ttlMs, graceMs, keepMs, reservedFences }: LockSpec,
   label: string,
   actor: string,
   id: string,
   seq: number,
   queue: boolean,
 ): Request {
-  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, queue };
+  return { keys, id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, reservedFences, label, actor, queue };
 }
 
 /** The store had it granted but could not make sure of it, which is as good as not granted (P8). */

@@ -1,23 +1,23 @@
-// One caller that waits in a line, and the queue they stand in. A task settles exactly once and leaves no timer and no
-// listener behind: a signal may outlive a thousand waits.
+// One call that waits in a local queue, and the list of them. A waiter settles exactly once and leaves no timer
+// and no listener behind, because a signal may outlive a thousand waits.
 
 import { onAbort } from "../util/abort-listener.ts";
 import type { Actor } from "../lease/actor.ts";
 import { DueEntry, type DueLists } from "../util/due-lists.ts";
 import type { LockError } from "../errors.ts";
 import type { HeldLease } from "../lease/lease.ts";
-import type { Wish } from "../options.ts";
+import type { AcquireSpec } from "../options.ts";
 import { abortedError } from "./acquire-errors.ts";
 
-/** The line that a task stands in. */
-export interface TaskLine {
-  expired(task: Task): void;
-  leave(task: Task, error: LockError): void;
+/** The queue of a waiter. */
+export interface WaiterQueue {
+  expired(waiter: Waiter): void;
+  leave(waiter: Waiter, error: LockError): void;
 }
 
-export class Task extends DueEntry {
+export class Waiter extends DueEntry {
   readonly keys: readonly string[];
-  readonly wish: Wish;
+  readonly spec: AcquireSpec;
   readonly actor: Actor;
   readonly sinceMs: number;
   readonly deadlineMs: number;
@@ -25,16 +25,16 @@ export class Task extends DueEntry {
   announced = false;
   /** Told when it settles. */
   onEnd: (() => void) | null = null;
-  #line: TaskLine | null = null;
-  #deadlines: DueLists<Task> | null = null;
+  #queue: WaiterQueue | null = null;
+  #deadlines: DueLists<Waiter> | null = null;
   #resolve: ((lease: HeldLease) => void) | null = null;
   #reject: ((error: LockError) => void) | null = null;
   #offAbort: (() => void) | null = null;
 
-  constructor(keys: readonly string[], wish: Wish, actor: Actor, nowMs: number, deadlineMs: number) {
+  constructor(keys: readonly string[], spec: AcquireSpec, actor: Actor, nowMs: number, deadlineMs: number) {
     super();
     this.keys = keys;
-    this.wish = wish;
+    this.spec = spec;
     this.actor = actor;
     this.sinceMs = nowMs;
     this.deadlineMs = deadlineMs;
@@ -44,34 +44,34 @@ export class Task extends DueEntry {
     return this.#resolve !== null;
   }
 
-  /** What keeps the process alive meanwhile is the line's turn or slice; the deadlines of all tasks share one timer. */
+  /** The queue's acquisition or slice keeps the process alive. The deadlines of all waiters share one timer. */
   wait(
-    line: TaskLine,
-    deadlines: DueLists<Task>,
+    queue: WaiterQueue,
+    deadlines: DueLists<Waiter>,
     resolve: (lease: HeldLease) => void,
     reject: (error: LockError) => void,
   ): void {
-    this.#line = line;
+    this.#queue = queue;
     this.#resolve = resolve;
     this.#reject = reject;
     if (this.deadlineMs !== Number.POSITIVE_INFINITY) {
       this.#deadlines = deadlines;
-      deadlines.set(this, this.wish.waitMs, this.deadlineMs);
+      deadlines.set(this, this.spec.waitMs, this.deadlineMs);
     }
-    const { signal } = this.wish;
+    const { signal } = this.spec;
     if (signal !== null) {
-      this.#offAbort = onAbort(signal, () => this.#line?.leave(this, abortedError(this.keys, signal)));
+      this.#offAbort = onAbort(signal, () => this.#queue?.leave(this, abortedError(this.keys, signal)));
     }
   }
 
   /** Its deadline has come. */
   expire(): void {
-    this.#line?.expired(this);
+    this.#queue?.expired(this);
   }
 
   /** It need not wait any longer, because it would be in vain. */
   refuse(error: LockError): void {
-    this.#line?.leave(this, error);
+    this.#queue?.leave(this, error);
   }
 
   granted(lease: HeldLease): void {
@@ -96,60 +96,60 @@ export class Task extends DueEntry {
 }
 
 /** First in, first out; leaving from the middle is cheap, because those who left are only passed over. */
-export class TaskQueue {
-  #tasks: (Task | null)[] = [];
-  readonly #places = new Map<Task, number>();
+export class WaiterList {
+  #waiters: (Waiter | null)[] = [];
+  readonly #places = new Map<Waiter, number>();
   #first = 0;
 
   get size(): number {
     return this.#places.size;
   }
 
-  get head(): Task | null {
-    while (this.#first < this.#tasks.length) {
-      const task = this.#tasks[this.#first];
-      if (task !== null && task !== undefined) return task;
+  get head(): Waiter | null {
+    while (this.#first < this.#waiters.length) {
+      const waiter = this.#waiters[this.#first];
+      if (waiter !== null && waiter !== undefined) return waiter;
       this.#first += 1;
     }
     return null;
   }
 
   /** The first ones, at most so many. */
-  first(most: number): Task[] {
-    const first: Task[] = [];
-    for (let at = this.#first; at < this.#tasks.length && first.length < most; at += 1) {
-      const task = this.#tasks[at];
-      if (task !== null && task !== undefined) first.push(task);
+  first(most: number): Waiter[] {
+    const first: Waiter[] = [];
+    for (let at = this.#first; at < this.#waiters.length && first.length < most; at += 1) {
+      const waiter = this.#waiters[at];
+      if (waiter !== null && waiter !== undefined) first.push(waiter);
     }
     return first;
   }
 
-  all(): Task[] {
+  all(): Waiter[] {
     return [...this.#places.keys()];
   }
 
-  push(task: Task): void {
-    if (this.#first > 1_024 && this.#first * 2 > this.#tasks.length) this.#compact();
-    this.#places.set(task, this.#tasks.length);
-    this.#tasks.push(task);
+  push(waiter: Waiter): void {
+    if (this.#first > 1_024 && this.#first * 2 > this.#waiters.length) this.#compact();
+    this.#places.set(waiter, this.#waiters.length);
+    this.#waiters.push(waiter);
   }
 
-  remove(task: Task): void {
-    const place = this.#places.get(task);
+  remove(waiter: Waiter): void {
+    const place = this.#places.get(waiter);
     if (place === undefined) return;
-    this.#places.delete(task);
-    this.#tasks[place] = null;
+    this.#places.delete(waiter);
+    this.#waiters[place] = null;
     if (this.#places.size === 0) {
-      this.#tasks = [];
+      this.#waiters = [];
       this.#first = 0;
     }
   }
 
   #compact(): void {
-    this.#tasks = this.#tasks.slice(this.#first);
+    this.#waiters = this.#waiters.slice(this.#first);
     this.#first = 0;
-    this.#tasks.forEach((task, place) => {
-      if (task !== null) this.#places.set(task, place);
+    this.#waiters.forEach((waiter, place) => {
+      if (waiter !== null) this.#places.set(waiter, place);
     });
   }
 }

@@ -262,7 +262,7 @@ async function costOf(n: number, wants: (i: number) => string): Promise<{ steps:
   const world = anyWorld();
   const mine = world.locks({ ttl: "1h" });
   const hot = await world.others({ ttl: "1h" }).acquire("hot");
-  const tasks = Promise.allSettled(
+  const waiters = Promise.allSettled(
     Array.from({ length: n }, (_none, i) =>
       mine.using(`own${i}`, async () => {
         await world.system.yield();
@@ -273,7 +273,7 @@ async function costOf(n: number, wants: (i: number) => string): Promise<{ steps:
   await world.system.advance(1_000);
   const cost = { steps: Detector.of(world.system).steps, notes: world.door.count("note") };
   await hot.release();
-  await within(world.system, WAIT, tasks);
+  await within(world.system, WAIT, waiters);
   return cost;
 }
 

@@ -9,8 +9,8 @@
 //    between: then all of them were alive and waiting at one moment. A note that a killed or stopped process left, or that
 //    could not be cleared yet, is repeated by nobody.
 //
-// Cost: with n waiting tasks a look inside the process visits each pair of a task and a lease that its
-// chain of scopes holds a few times, and no pair of tasks. For n = 10,000 tasks that each hold a key and
+// Cost: with n waiting tasks a look inside the process visits each pair of a waiter and a lease that its
+// chain of scopes holds a few times, and no pair of waiters. For n = 10,000 tasks that each hold a key and
 // wait for the next one in a ring, it takes 14 n = 140,000 steps, 0.2 s of CPU time. `steps` counts them,
 // and a test bounds their growth. The stores are asked about at most MAX_KEYS keys per look (survey.ts).
 
@@ -30,7 +30,7 @@ import {
   Watches,
 } from "./graph-builder.ts";
 import type { System } from "../system.ts";
-import type { Task } from "../acquire/waiter.ts";
+import type { Waiter } from "../acquire/waiter.ts";
 import { type GraphRecord, type Knot, youngest } from "./wait-graph.ts";
 import { type Wait, writeNote } from "./wait-note.ts";
 
@@ -46,10 +46,10 @@ const LET_GO_MS = 1_000;
 /** One open store, as the detector needs it. */
 export interface DeadlockPlace extends WaitPlace {
   note(hold: Hold, note: string | null): Promise<void>;
-  deadlock(task: Task, error: DeadlockError): void;
+  deadlock(waiter: Waiter, error: DeadlockError): void;
 }
 
-/** When a task has waited for so long that it is watched. */
+/** When a waiter has waited for so long that it is watched. */
 class WatchDue extends DueEntry {
   readonly watch: Watch;
 
@@ -107,14 +107,14 @@ export class Detector {
     if (this.#places.all.length === 0) this.#due.stop();
   }
 
-  /** A task begins to wait. One whose chain of actors holds nothing cannot be part of any knot. */
-  waits(task: Task, place: DeadlockPlace, afterMs: number): void {
-    const sections = task.actor.sections();
+  /** A waiter begins to wait. One whose chain of actors holds nothing cannot be part of any knot. */
+  waits(waiter: Waiter, place: DeadlockPlace, afterMs: number): void {
+    const sections = waiter.actor.sections();
     if (sections.length === 0) return;
-    const watch: Watch = { task, place, sections, seen: [] };
+    const watch: Watch = { waiter, place, sections, seen: [] };
     const due = new WatchDue(watch);
-    this.#due.set(due, afterMs, task.sinceMs + afterMs);
-    task.onEnd = () => this.#ended(due);
+    this.#due.set(due, afterMs, waiter.sinceMs + afterMs);
+    waiter.onEnd = () => this.#ended(due);
   }
 
   #rang(due: readonly WatchDue[]): void {
@@ -169,7 +169,7 @@ export class Detector {
     for (const sighting of this.#knots.values()) times = Math.min(times, sighting.times);
     if (times !== Number.POSITIVE_INFINITY) return Math.min(LATER_ROUND_MS, CONFIRM_MS * 1.5 ** times);
     let newestMs = Number.NEGATIVE_INFINITY;
-    for (const { task } of this.#watched) newestMs = Math.max(newestMs, task.sinceMs);
+    for (const { waiter } of this.#watched) newestMs = Math.max(newestMs, waiter.sinceMs);
     return this.#system.monoMs() - newestMs < YOUNG_MS ? ROUND_MS : LATER_ROUND_MS;
   }
 
@@ -231,9 +231,9 @@ export class Detector {
     for (const [lease, watches] of this.#watched.held()) {
       const waits = new Map<string, Wait>();
       for (const watch of watches) {
-        if (!watch.task.pending) continue;
-        const { keys, wish } = watch.task;
-        const { mode, permits, limit } = wish;
+        if (!watch.waiter.pending) continue;
+        const { keys, spec } = watch.waiter;
+        const { mode, permits, limit } = spec;
         const elsewhere = (lease.owner as unknown) !== watch.place;
         const wait: Wait = { keys, mode, permits, limit, ...(elsewhere ? { seen: watch.seen } : {}) };
         waits.set(signatureOf(watch, this.#places), wait);
@@ -257,11 +257,11 @@ export class Detector {
     await Promise.all(lease.holds.map((hold) => lease.owner.note(hold, note)));
   }
 
-  /** The task to be refused, if it is one of ours. */
+  /** The waiter to be refused, if it is one of ours. */
   #victim(knot: Knot, own: OwnLeases): Watch | null {
     for (const lease of own.get(nameOf(youngest(knot.records))) ?? []) {
       for (const watch of this.#watched.of(lease)) {
-        if (watch.task.pending && knot.blocks(waitOf(this.#places, watch))) return watch;
+        if (watch.waiter.pending && knot.blocks(waitOf(this.#places, watch))) return watch;
       }
     }
     return null;
@@ -274,9 +274,9 @@ export class Detector {
     const { sections } = victim;
     if (sections.some((one) => nowMs - (this.#refusedAtMs.get(one) ?? -LET_GO_MS) < LET_GO_MS)) return false;
     for (const section of sections) this.#refusedAtMs.set(section, nowMs);
-    const error = deadlockError(knot.cycle(youngest(knot.records)), victim.task, nowMs);
-    (victim.place as DeadlockPlace).deadlock(victim.task, error);
-    victim.task.refuse(error);
+    const error = deadlockError(knot.cycle(youngest(knot.records)), victim.waiter, nowMs);
+    (victim.place as DeadlockPlace).deadlock(victim.waiter, error);
+    victim.waiter.refuse(error);
     return true;
   }
 }
@@ -295,7 +295,7 @@ function knotSignature({ records }: Knot): string {
     .join();
 }
 
-function deadlockError(cycle: readonly GraphRecord[], task: Task, nowMs: number): DeadlockError {
+function deadlockError(cycle: readonly GraphRecord[], waiter: Waiter, nowMs: number): DeadlockError {
   const steps = cycle.map((record, i): DeadlockStep => {
     const next = cycle[(i + 1) % cycle.length] as GraphRecord;
     return { label: record.label, holds: record.key, waitsFor: next.key };
@@ -304,9 +304,9 @@ function deadlockError(cycle: readonly GraphRecord[], task: Task, nowMs: number)
     const { holds, waitsFor } = steps[i] as DeadlockStep;
     return `${record.label} holds ${showKey(holds)} (fence ${record.fence}) and waits for ${showKey(waitsFor)}`;
   });
-  const waitedMs = Math.round(nowMs - task.sinceMs);
+  const waitedMs = Math.round(nowMs - waiter.sinceMs);
   return new DeadlockError(
-    `${task.keys.map(showKey).join(", ")} was refused after ${waitedMs} ms because all of these wait for each other: ${story.join("; ")}. The youngest gives way: let go of what you hold and try again`,
-    { key: task.keys[0], cycle: steps, retryable: true },
+    `${waiter.keys.map(showKey).join(", ")} was refused after ${waitedMs} ms because all of these wait for each other: ${story.join("; ")}. The youngest gives way: let go of what you hold and try again`,
+    { key: waiter.keys[0], cycle: steps, retryable: true },
   );
 }

@@ -5,7 +5,7 @@ import type { Caller } from "../util/store-call.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { HeldLease } from "../lease/lease.ts";
 import type { HolderInfo, LockInfo, OpenStore } from "../store.ts";
-import type { Task } from "../acquire/waiter.ts";
+import type { Waiter } from "../acquire/waiter.ts";
 import { type GraphKey, type GraphRecord, type GraphWait, WaitGraph } from "./wait-graph.ts";
 import { readNote, type Wait, type WaitNote } from "./wait-note.ts";
 
@@ -23,10 +23,10 @@ export interface WaitPlace {
 
 /** A task that waits while its actor, or a scope around it, holds something. */
 export interface Watch {
-  readonly task: Task;
+  readonly waiter: Waiter;
   readonly place: WaitPlace;
   /**
-   * What is held meanwhile. Calls nested in a scope are new actors, so this never grows while the task
+   * What is held meanwhile. Calls nested in a scope are new actors, so this never grows while the waiter
    * waits.
    */
   readonly sections: readonly HeldLease[];
@@ -56,7 +56,7 @@ export class Watches {
     }
   }
 
-  /** Returns the leases during which no task waits any more, or null if the task was not watched. */
+  /** Returns the leases during which no waiter waits any more, or null if the waiter was not watched. */
   delete(watch: Watch): HeldLease[] | null {
     if (!this.#all.delete(watch)) return null;
     return watch.sections.filter((lease) => {
@@ -68,7 +68,7 @@ export class Watches {
 
   /** The leases that are certainly held, each with the tasks that wait meanwhile. */
   *held(): Generator<readonly [HeldLease, ReadonlySet<Watch>]> {
-    for (const entry of this.#byLease) if (entry[0].sectionMs > 0) yield entry;
+    for (const entry of this.#byLease) if (entry[0].leftMs > 0) yield entry;
   }
 
   of(lease: HeldLease): ReadonlySet<Watch> {
@@ -103,15 +103,15 @@ export class Places {
   }
 }
 
-export function waitOf(places: Places, { task, place }: Watch): GraphWait {
-  const { mode, permits, limit } = task.wish;
-  return { mode, permits, limit, on: task.keys.map((key) => places.idOf(place, key)) };
+export function waitOf(places: Places, { waiter, place }: Watch): GraphWait {
+  const { mode, permits, limit } = waiter.spec;
+  return { mode, permits, limit, on: waiter.keys.map((key) => places.idOf(place, key)) };
 }
 
 /** Tasks with the same signature wait for the same, so that one of them stands for all. */
-export function signatureOf({ task, place }: Watch, places: Places): string {
-  const { mode, permits, limit } = task.wish;
-  return JSON.stringify([places.idOf(place, ""), mode, permits, limit, ...task.keys]);
+export function signatureOf({ waiter, place }: Watch, places: Places): string {
+  const { mode, permits, limit } = waiter.spec;
+  return JSON.stringify([places.idOf(place, ""), mode, permits, limit, ...waiter.keys]);
 }
 
 /** What this process knows: exact, but only of itself. */
@@ -126,7 +126,7 @@ export function ownGraph(
   }
   for (const place of new Set([...watches].map((watch) => watch.place))) {
     for (const { lease, request } of place.held()) {
-      if (lease === null || lease.sectionMs === 0) continue;
+      if (lease === null || lease.leftMs === 0) continue;
       for (const key of request.keys) {
         const id = places.idOf(place, key);
         keys.get(id)?.holders.push(ownRecord(lease, key, id, waitsOf.get(lease) ?? []));
@@ -144,7 +144,7 @@ function ownWaits(places: Places, watches: Watches): [Map<HeldLease, GraphWait[]
   const waits = new Map<string, GraphWait>();
   const signatures = new Map<Watch, string>();
   for (const watch of watches) {
-    if (!watch.task.pending) continue;
+    if (!watch.waiter.pending) continue;
     const signature = signatureOf(watch, places);
     signatures.set(watch, signature);
     if (!waits.has(signature)) waits.set(signature, waitOf(places, watch));
@@ -168,15 +168,15 @@ function ownWaits(places: Places, watches: Watches): [Map<HeldLease, GraphWait[]
 
 function ownRecord(lease: HeldLease, key: string, id: string, waits: readonly GraphWait[]): GraphRecord {
   const fence = lease.fenceOf(key);
-  const { label, mode, wish } = lease;
+  const { label, mode, spec } = lease;
   return {
     id: `${id}:${fence}`,
     key,
     label,
     fence,
     mode,
-    permits: wish.permits,
-    limit: wish.limit,
+    permits: spec.permits,
+    limit: spec.limit,
     waits,
     said: 0,
   };
@@ -190,7 +190,7 @@ export async function storeGraph(places: Places, watches: Watches): Promise<Wait
     const id = places.idOf(place, key);
     if (!looked.has(id) && looked.size + next.size < MAX_KEYS) next.set(id, { place, key });
   };
-  for (const { task, place } of watches) for (const key of task.keys) want(place, key);
+  for (const { waiter, place } of watches) for (const key of waiter.keys) want(place, key);
   const noted: { readonly place: WaitPlace; readonly info: LockInfo }[] = [];
   while (next.size > 0) {
     const step = [...next];
@@ -269,7 +269,7 @@ function noteOf(holder: HolderInfo): WaitNote {
 }
 
 function fencesOf(places: Places, watch: Watch, looked: ReadonlyMap<string, LockInfo | null>): bigint[] {
-  return watch.task.keys.flatMap((key) => {
+  return watch.waiter.keys.flatMap((key) => {
     const info = looked.get(places.idOf(watch.place, key));
     return info?.holders.map((holder) => holder.fence) ?? [];
   });

@@ -35,7 +35,14 @@ function sweep(abandon: (requests: readonly Request[], call: number) => Promise<
 }
 
 function request(id: string, ttlMs = 30_000): Request {
-  const plain = { mode: "exclusive", permits: 1, limit: 1, graceMs: 1_000, keepMs: 0, fenceRoom: 0 } as const;
+  const plain = {
+    mode: "exclusive",
+    permits: 1,
+    limit: 1,
+    graceMs: 1_000,
+    keepMs: 0,
+    reservedFences: 0,
+  } as const;
   return { ...plain, keys: [id], id, seq: 1, ttlMs, label: "me", actor: "me", queue: false };
 }
 

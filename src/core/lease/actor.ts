@@ -14,7 +14,7 @@ const scopes = new AsyncLocalStorage<Actor>();
 let made = 0;
 
 /** What an actor has in hand: a lease, or a re-entry into some. */
-export interface InHand {
+export interface Holding {
   readonly sections: readonly HeldLease[];
 }
 
@@ -23,8 +23,8 @@ export class Actor {
   readonly name: string;
   readonly #outer: Actor | null;
   /** Most actors hold one lease: only further ones need a set. */
-  #first: InHand | null = null;
-  #others: Set<InHand> | null = null;
+  #first: Holding | null = null;
+  #others: Set<Holding> | null = null;
 
   constructor(processLabel: string, outer: Actor | null = null) {
     made += 1;
@@ -37,12 +37,12 @@ export class Actor {
     return this.#outer !== null;
   }
 
-  add(lease: InHand): void {
+  add(lease: Holding): void {
     if (this.#first === null && this.#others === null) this.#first = lease;
     else (this.#others ??= new Set()).add(lease);
   }
 
-  delete(lease: InHand): void {
+  delete(lease: Holding): void {
     if (this.#first === lease) this.#first = null;
     else this.#others?.delete(lease);
   }
@@ -70,7 +70,7 @@ export class Actor {
   #own(): HeldLease[] {
     if (this.#first === null && this.#others === null) return [];
     const inHand = [...(this.#first === null ? [] : [this.#first]), ...(this.#others ?? [])];
-    return inHand.flatMap((lease) => lease.sections.filter((section) => section.sectionMs > 0));
+    return inHand.flatMap((lease) => lease.sections.filter((section) => section.leftMs > 0));
   }
 
   /** Runs `fn` as this actor. */

@@ -1,19 +1,19 @@
-// All grants that this process holds at one store, and the one place where a hold begins and ends: whatever
-// happens to it, the alarms, the line, the handle and the listeners learn of it here, once.
+// All grants that this process holds in one store, and the one place where a hold begins and ends. Timers, the
+// queue, the lease and event listeners learn of both here, once.
 
 import { Abandonment } from "./abandonment.ts";
 import type { Caller } from "../util/store-call.ts";
 import type { Events } from "../events.ts";
-import { Hold, type HoldKeeper } from "./hold.ts";
+import { Hold, type HoldOwner } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import { LeaseMonitor } from "./lease-monitor.ts";
-import type { Shape } from "../options.ts";
+import type { LockSpec } from "../options.ts";
 import { Renewal } from "./renewal.ts";
 import type { ClockJump, Grant, LossReason, OpenStore, Request } from "../store.ts";
 import type { Instant, System } from "../system.ts";
 import { type Clock, remainingMs } from "./validity-window.ts";
 
-export class HoldRegistry implements HoldKeeper {
+export class HoldRegistry implements HoldOwner {
   readonly clock: Clock;
   readonly longestMs: number;
   readonly renewal: Renewal;
@@ -56,13 +56,13 @@ export class HoldRegistry implements HoldKeeper {
   /** Takes a grant into care, or returns null when it has arrived after its own window (P2). */
   begin(
     request: Request,
-    shape: Shape,
+    spec: LockSpec,
     grant: Grant,
     sentAt: Instant,
     now: Instant = this.now(),
   ): Hold | null {
     if (remainingMs({ since: sentAt, validMs: grant.validMs }, now, this.clock) <= 0) return null;
-    const hold = new Hold(this, request, shape, grant, sentAt, now.monoMs);
+    const hold = new Hold(this, request, spec, grant, sentAt, now.monoMs);
     hold.previous = this.#last;
     if (this.#last === null) this.#first = hold;
     else this.#last.next = hold;
@@ -98,7 +98,7 @@ export class HoldRegistry implements HoldKeeper {
   /** The hold has got another handle, whose limit may be nearer. */
   passed(hold: Hold): void {
     this.renewal.passed(hold);
-    if (hold.lease !== null && hold.lease.wish.maxHoldMs !== Number.POSITIVE_INFINITY) this.#loss.watch(hold);
+    if (hold.lease !== null && hold.lease.spec.maxHoldMs !== Number.POSITIVE_INFINITY) this.#loss.watch(hold);
   }
 
   /** Let go of on purpose: the caller tells the store. */

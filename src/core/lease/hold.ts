@@ -3,13 +3,13 @@
 
 import { DueEntry } from "../util/due-lists.ts";
 import type { HeldLease } from "./lease.ts";
-import { isPlain, type Shape } from "../options.ts";
+import { isPlain, type LockSpec } from "../options.ts";
 import type { Grant, LossReason, Request } from "../store.ts";
 import type { Instant } from "../system.ts";
 import { type Clock, remainingMs, type Window } from "./validity-window.ts";
 
 /** Told when a hold finds out by itself that it is over. */
-export interface HoldKeeper {
+export interface HoldOwner {
   readonly clock: Clock;
   /** The longest window that the store can give. */
   readonly longestMs: number;
@@ -20,8 +20,8 @@ export interface HoldKeeper {
 /** Less than one, because the store's clock may run slower than ours. */
 const PASSES_PER_US = 0.95;
 
-/** The line whose tasks want what this hold holds. */
-export interface HoldLine {
+/** The queue whose waiters want the keys of this hold. */
+export interface HoldQueue {
   pass(hold: Hold): boolean;
   ended(hold: Hold): void;
 }
@@ -45,11 +45,11 @@ export class Hold {
   previous: Hold | null = null;
   next: Hold | null = null;
   readonly request: Request;
-  readonly shape: Shape;
+  readonly spec: LockSpec;
   readonly cookie: unknown;
   /** When the store's grant arrived, by the monotonic clock: the hand-off slice counts from here. */
   readonly grantedAtMs: number;
-  readonly #keeper: HoldKeeper;
+  readonly #owner: HoldOwner;
   readonly #firstFences: readonly bigint[];
   readonly #room: number;
   #passed = 0;
@@ -57,7 +57,7 @@ export class Hold {
   #ended = false;
   lease: HeldLease | null = null;
   /** Where it may be handed on. */
-  line: HoldLine | null = null;
+  queue: HoldQueue | null = null;
   #ttlMs: number;
   /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
   #dueUntilMs: number;
@@ -66,23 +66,23 @@ export class Hold {
   noted = false;
 
   constructor(
-    keeper: HoldKeeper,
+    owner: HoldOwner,
     request: Request,
-    shape: Shape,
+    spec: LockSpec,
     grant: Grant,
     sentAt: Instant,
     grantedAtMs: number,
   ) {
-    this.#keeper = keeper;
+    this.#owner = owner;
     this.request = request;
-    this.shape = shape;
+    this.spec = spec;
     this.cookie = grant.cookie;
     this.#firstFences = grant.fences;
-    this.#room = grant.fenceRoom;
+    this.#room = grant.reservedFences;
     this.#window = { since: sentAt, validMs: grant.validMs };
     this.grantedAtMs = grantedAtMs;
-    this.#ttlMs = shape.ttlMs;
-    this.#dueUntilMs = sentAt.monoMs + shape.ttlMs;
+    this.#ttlMs = spec.ttlMs;
+    this.#dueUntilMs = sentAt.monoMs + spec.ttlMs;
   }
 
   get window(): Window {
@@ -99,7 +99,7 @@ export class Hold {
 
   /** How long a window gets at the most: the ttl, or less where the store gives less at a time. */
   get termMs(): number {
-    return Math.min(this.#ttlMs, this.#keeper.longestMs);
+    return Math.min(this.#ttlMs, this.#owner.longestMs);
   }
 
   /** What is left of the ttl behind the window, where the store gives less than the ttl at a time. */
@@ -116,7 +116,7 @@ export class Hold {
 
   /** The kind of request that a store may take in its callback form. */
   get isPlain(): boolean {
-    return this.request.keys.length === 1 && isPlain(this.shape);
+    return this.request.keys.length === 1 && isPlain(this.spec);
   }
 
   /** The fences in use, in the order of `request.keys`. */
@@ -137,21 +137,21 @@ export class Hold {
   }
 
   #heldUs(): number {
-    return (this.#keeper.now().monoMs - this.grantedAtMs) * 1_000;
+    return (this.#owner.now().monoMs - this.grantedAtMs) * 1_000;
   }
 
   /** ms for which this hold is certain, by all clocks and by its lease's own limit; 0 latches the loss. */
-  remaining(now: Instant = this.#keeper.now()): number {
+  remaining(now: Instant = this.#owner.now()): number {
     if (this.#ended) return 0;
     const left = this.#left(now);
     if (left > 0) return left;
-    this.#keeper.lost(this, this.#limitMs(now) <= 0 ? "max-hold" : "expired");
+    this.#owner.lost(this, this.#limitMs(now) <= 0 ? "max-hold" : "expired");
     return 0;
   }
 
   /** As `remaining`, but without deciding anything. */
   #left(now: Instant): number {
-    return Math.min(remainingMs(this.#window, now, this.#keeper.clock), this.#limitMs(now));
+    return Math.min(remainingMs(this.#window, now, this.#owner.clock), this.#limitMs(now));
   }
 
   #limitMs(now: Instant): number {
@@ -162,8 +162,8 @@ export class Hold {
   renewed(sentAt: Instant, validMs: number): boolean {
     if (this.remaining() === 0) return false;
     const window = { since: sentAt, validMs };
-    const now = this.#keeper.now();
-    if (remainingMs(window, now, this.#keeper.clock) > remainingMs(this.#window, now, this.#keeper.clock)) {
+    const now = this.#owner.now();
+    if (remainingMs(window, now, this.#owner.clock) > remainingMs(this.#window, now, this.#owner.clock)) {
       this.#window = window;
       this.endangered = false;
     }

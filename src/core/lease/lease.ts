@@ -1,5 +1,5 @@
 // The handle that a caller gets. It owns no timer and makes no decision: whether it is held is read from the clock each
-// time (P7), and everything that needs the store is asked of the keeper.
+// time (P7). The lock manager does everything that needs the store.
 
 import type { Actor } from "./actor.ts";
 import type { Lease } from "../api.ts";
@@ -9,12 +9,12 @@ import { InvalidArgumentError, type LockError, LockLostError } from "../errors.t
 import type { LeaseEvent } from "../events.ts";
 import type { Hold } from "./hold.ts";
 import { showKey } from "../key.ts";
-import type { Wish } from "../options.ts";
+import type { AcquireSpec } from "../options.ts";
 import type { LossReason, Mode } from "../store.ts";
 import { printedAsJson } from "../util/inspect.ts";
 
 /** What a lease needs done. */
-export interface LeaseKeeper {
+export interface LeaseOwner {
   release(lease: HeldLease): Promise<boolean>;
   extend(lease: HeldLease, ttl: Duration | undefined): Promise<void>;
   verify(lease: HeldLease): Promise<boolean>;
@@ -33,9 +33,9 @@ const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
 
 export class HeldLease implements Lease {
   /** The locks that it belongs to; keys of different stores have nothing to do with each other. */
-  readonly owner: LeaseKeeper;
+  readonly owner: LeaseOwner;
   readonly actor: Actor;
-  readonly wish: Wish;
+  readonly spec: AcquireSpec;
   /** One, or one per key where the store cannot take several at once. */
   readonly holds: readonly Hold[];
   readonly keys: readonly string[];
@@ -56,16 +56,16 @@ export class HeldLease implements Lease {
   /** Its own holder has let go while a re-entry was inside. */
   #letGo = false;
 
-  constructor(owner: LeaseKeeper, holds: readonly Hold[], wish: Wish, actor: Actor, nowMs: number) {
+  constructor(owner: LeaseOwner, holds: readonly Hold[], spec: AcquireSpec, actor: Actor, nowMs: number) {
     this.owner = owner;
     this.actor = actor;
-    this.wish = wish;
+    this.spec = spec;
     this.holds = holds;
     this.keys =
       holds.length === 1 ? (holds[0] as Hold).request.keys : holds.flatMap((hold) => hold.request.keys);
     this.#fences = holds.length === 1 ? (holds[0] as Hold).fences : holds.flatMap((hold) => hold.fences);
     this.grantedAtMs = nowMs;
-    this.endsAtMs = nowMs + wish.maxHoldMs;
+    this.endsAtMs = nowMs + spec.maxHoldMs;
     for (const hold of holds) hold.lease = this;
     actor.add(this);
   }
@@ -75,11 +75,11 @@ export class HeldLease implements Lease {
   }
 
   get label(): string {
-    return this.wish.label;
+    return this.spec.label;
   }
 
   get mode(): Mode {
-    return this.wish.mode;
+    return this.spec.mode;
   }
 
   get fence(): bigint {
@@ -101,7 +101,7 @@ export class HeldLease implements Lease {
   }
 
   get remaining(): number {
-    return this.#letGo ? 0 : this.sectionMs;
+    return this.#letGo ? 0 : this.leftMs;
   }
 
   get sections(): readonly HeldLease[] {
@@ -109,7 +109,7 @@ export class HeldLease implements Lease {
   }
 
   /** ms for which the keys are certainly held, by this handle or by a re-entry that has outlasted it. */
-  get sectionMs(): number {
+  get leftMs(): number {
     if (this.#state !== "held") return 0;
     if (this.holds.length === 1) return (this.holds[0] as Hold).remaining();
     return Math.min(...this.holds.map((hold) => hold.remaining()));
@@ -174,7 +174,7 @@ export class HeldLease implements Lease {
   leave(): Promise<boolean> {
     this.#joined -= 1;
     if (this.#joined === 0 && this.#letGo) return this.owner.release(this);
-    return Promise.resolve(this.sectionMs > 0);
+    return Promise.resolve(this.leftMs > 0);
   }
 
   #leaveOthersInside(): Promise<boolean> {
@@ -195,8 +195,8 @@ export class HeldLease implements Lease {
       keys: this.keys,
       label: this.label,
       mode: this.mode,
-      permits: this.wish.permits,
-      limit: this.wish.limit,
+      permits: this.spec.permits,
+      limit: this.spec.limit,
       ...(this.keys.length === 1 ? { fence: String(this.#fences[0]) } : { fences }),
       held: this.held,
       remaining: this.remaining,

@@ -58,7 +58,7 @@ export class JoinedLease implements Lease {
 
   get remaining(): number {
     if (this.#release !== null) return 0;
-    return Math.min(...this.sections.map((section) => section.sectionMs));
+    return Math.min(...this.sections.map((section) => section.leftMs));
   }
 
   get signal(): AbortSignal {

@@ -5,7 +5,7 @@ import type { Actor } from "./actor.ts";
 import { DeadlockError } from "../errors.ts";
 import { showKey } from "../key.ts";
 import type { HeldLease } from "./lease.ts";
-import type { Wish } from "../options.ts";
+import type { AcquireSpec } from "../options.ts";
 
 /** `null`: nothing of it is held, ask the store. Sections: enter them again. */
 export type Entry = readonly HeldLease[] | DeadlockError | null;
@@ -15,34 +15,34 @@ export function ownSections(actor: Actor, owner: HeldLease["owner"]): HeldLease[
   return actor.sections().filter((section) => section.owner === owner);
 }
 
-export function entry(own: readonly HeldLease[], keys: readonly string[], wish: Wish): Entry {
+export function entry(own: readonly HeldLease[], keys: readonly string[], spec: AcquireSpec): Entry {
   const held = own.filter((section) => section.keys.some((key) => keys.includes(key)));
   if (held.length === 0) return null;
-  const other = held.find((section) => section.wish.limit > 1 !== wish.limit > 1);
+  const other = held.find((section) => section.spec.limit > 1 !== spec.limit > 1);
   if (other !== undefined) {
-    const [kind, asked] = wish.limit > 1 ? ["lock", "semaphore"] : ["semaphore", "lock"];
+    const [kind, asked] = spec.limit > 1 ? ["lock", "semaphore"] : ["semaphore", "lock"];
     const why = `is already held by this very actor as a ${kind}, which excludes a ${asked}`;
-    return refusal(other, keys, wish, `${why}, so waiting for it would never end. Release it first`);
+    return refusal(other, keys, spec, `${why}, so waiting for it would never end. Release it first`);
   }
-  return wish.limit > 1 ? semaphoreEntry(held, keys, wish) : lockEntry(held, keys, wish);
+  return spec.limit > 1 ? semaphoreEntry(held, keys, spec) : lockEntry(held, keys, spec);
 }
 
-function lockEntry(held: readonly HeldLease[], keys: readonly string[], wish: Wish): Entry {
+function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: AcquireSpec): Entry {
   const [first] = held as [HeldLease];
   const reader = held.find((section) => section.mode === "shared");
-  if (wish.mode === "exclusive" && reader !== undefined) {
+  if (spec.mode === "exclusive" && reader !== undefined) {
     return refusal(
       reader,
       keys,
-      wish,
+      spec,
       "is held for reading by this very actor, so waiting to write would never end. Release the shared lease first, or ask for the exclusive one from the start",
     );
   }
-  if (!wish.reentrant || wish.keepMs > 0) {
+  if (!spec.reentrant || spec.keepMs > 0) {
     return refusal(
       first,
       keys,
-      wish,
+      spec,
       "is already held by this very actor, so waiting for it would never end. Use the lease that is held, say reentrant: true, or acquire outside of its scope",
     );
   }
@@ -52,25 +52,25 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], wish: Wi
   return refusal(
     first,
     keys,
-    wish,
+    spec,
     "is already held by this very actor, but not all of the keys that it asks for: acquire the missing ones alone, or all of them from the start",
   );
 }
 
-function semaphoreEntry(held: readonly HeldLease[], keys: readonly string[], wish: Wish): Entry {
-  if (wish.reentrant && wish.keepMs === 0) {
-    const wide = held.filter((section) => section.wish.permits >= wish.permits);
+function semaphoreEntry(held: readonly HeldLease[], keys: readonly string[], spec: AcquireSpec): Entry {
+  if (spec.reentrant && spec.keepMs === 0) {
+    const wide = held.filter((section) => section.spec.permits >= spec.permits);
     if (keys.every((key) => wide.some((section) => section.keys.includes(key)))) {
       return wide.filter((section, i) => addsAKey(section, wide.slice(0, i), keys));
     }
   }
   for (const key of keys) {
     const own = held.filter((section) => section.keys.includes(key));
-    const permits = own.reduce((sum, section) => sum + section.wish.permits, 0);
-    if (permits + wish.permits <= wish.limit) continue;
-    const why = `has ${wish.limit} permits for this call and this very actor holds ${permits} of them`;
-    const more = `waiting for ${wish.permits} more would never end. Take all permits at once, or release some first`;
-    return refusal(own[0] as HeldLease, [key], wish, `${why}, so ${more}`);
+    const permits = own.reduce((sum, section) => sum + section.spec.permits, 0);
+    if (permits + spec.permits <= spec.limit) continue;
+    const why = `has ${spec.limit} permits for this call and this very actor holds ${permits} of them`;
+    const more = `waiting for ${spec.permits} more would never end. Take all permits at once, or release some first`;
+    return refusal(own[0] as HeldLease, [key], spec, `${why}, so ${more}`);
   }
   return null;
 }
@@ -79,10 +79,10 @@ function addsAKey(section: HeldLease, before: readonly HeldLease[], keys: readon
   return keys.some((key) => section.keys.includes(key) && !before.some((other) => other.keys.includes(key)));
 }
 
-function refusal(own: HeldLease, keys: readonly string[], wish: Wish, why: string): DeadlockError {
+function refusal(own: HeldLease, keys: readonly string[], spec: AcquireSpec, why: string): DeadlockError {
   const key = own.keys.find((one) => keys.includes(one)) as string;
   return new DeadlockError(`${showKey(key)} ${why} (held by ${own.label})`, {
     key,
-    cycle: [{ label: wish.label, holds: key, waitsFor: key }],
+    cycle: [{ label: spec.label, holds: key, waitsFor: key }],
   });
 }

@@ -56,7 +56,7 @@ export class Renewal {
   /** The hold has a new handle: renewed or not as that one wishes, and told to the store if it stays. */
   passed(hold: Hold): void {
     this.#schedule(hold);
-    if (!hold.lease?.wish.renew) return;
+    if (!hold.lease?.spec.renew) return;
     const tellMs = this.#system.monoMs() + TELL_NEW_HOLDER_MS;
     if (tellMs < hold.window.since.monoMs + delayMs(hold))
       this.#dues.set(hold.renewalDue, TELL_NEW_HOLDER_MS, tellMs);
@@ -173,7 +173,7 @@ function delayMs(hold: Hold): number {
 
 /** A holder that does not renew still gets its whole ttl from a store that gives less at a time. */
 function wantsRenewal(hold: Hold): boolean {
-  return hold.lease === null || hold.lease.wish.renew || hold.owedMs(hold.window.since.monoMs) > 0;
+  return hold.lease === null || hold.lease.spec.renew || hold.owedMs(hold.window.since.monoMs) > 0;
 }
 
 /** A longer lease needs a longer grace: clocks that run at different rates drift apart for longer (P2). */
@@ -184,6 +184,6 @@ function withGrace(request: Request, ttlMs: number): Request {
 
 /** What a renewal asks for: the whole ttl, or what is left of it where its holder does not renew. */
 function wishedMs(hold: Hold, nowMs: number): number {
-  if (hold.lease === null || hold.lease.wish.renew) return hold.ttlMs;
+  if (hold.lease === null || hold.lease.spec.renew) return hold.ttlMs;
   return Math.min(hold.ttlMs, hold.owedMs(nowMs));
 }

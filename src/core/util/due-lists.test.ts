@@ -18,7 +18,7 @@ function world(): { system: VirtualSystem; lists: DueLists<Named>; rang: string[
   return { system, lists, rang };
 }
 
-test("entries ring in the order of their due times, whatever the order in which they came", async () => {
+test("entries onDue in the order of their due times, whatever the order in which they came", async () => {
   const { system, lists, rang } = world();
   const nowMs = system.monoMs();
   lists.set(new Named("second"), 100, nowMs + 100);
@@ -43,7 +43,7 @@ test("an entry rings once, at its last due time, and not after it was deleted", 
   expect(rang).toEqual(["moved"]);
 });
 
-test("take gives what is due in all lists, and what was taken does not ring", async () => {
+test("take gives what is due in all lists, and what was taken does not onDue", async () => {
   const { system, lists, rang } = world();
   const nowMs = system.monoMs();
   for (const ms of [10, 20, 30]) lists.set(new Named(String(ms)), ms, nowMs + ms);

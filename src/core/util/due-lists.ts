@@ -53,14 +53,14 @@ class DueList {
 
 export class DueLists<Entry extends DueEntry> {
   readonly #system: System;
-  readonly #ring: (due: readonly Entry[]) => void;
+  readonly #onDue: (due: readonly Entry[]) => void;
   readonly #lists = new Map<number, DueList>();
   #latest: DueList | null = null;
 
   /** The timers are background ones: what must keep the process alive says so by itself. */
-  constructor(system: System, ring: (due: readonly Entry[]) => void) {
+  constructor(system: System, onDue: (due: readonly Entry[]) => void) {
     this.#system = system;
-    this.#ring = ring;
+    this.#onDue = onDue;
   }
 
   /** `delayMs` chooses the list; `dueMs` is a moment of the monotonic clock. Replaces an earlier one. */
@@ -108,17 +108,21 @@ export class DueLists<Entry extends DueEntry> {
   #arm(list: DueList, dueMs: number): void {
     list.cancel();
     list.armedForMs = dueMs;
-    list.cancel = this.#system.after(dueMs - this.#system.monoMs(), () => this.#rang(list), "background");
+    list.cancel = this.#system.after(
+      dueMs - this.#system.monoMs(),
+      () => this.#timerFired(list),
+      "background",
+    );
   }
 
-  #rang(list: DueList): void {
+  #timerFired(list: DueList): void {
     const due: Entry[] = [];
     takeDue(list, this.#system.monoMs(), due);
     list.armedForMs = Number.POSITIVE_INFINITY;
     // Armed before anybody is told: whoever is told may set new entries, which then arm it earlier.
     if (list.first !== null) this.#arm(list, list.first.dueMs);
     else this.#forget(list);
-    if (due.length > 0) this.#ring(due);
+    if (due.length > 0) this.#onDue(due);
   }
 
   /** There may be as many delays as callers think of. */

@@ -19,7 +19,7 @@ import type { System } from "../system.ts";
  * A store that answers within the same turn of the event loop may keep it from turning for so long, not longer. Whether
  * it turns is looked at half as often.
  */
-const BREATH_MS = 10;
+const LONGEST_BLOCK_MS = 10;
 /**
  * Repeats begin within this share of the timeout, so that the caller gets the last error and not the timeout.
  */
@@ -50,8 +50,8 @@ export class Caller {
   readonly #system: System;
   readonly #deadlines: DueLists<Call>;
   /** Resolves with the next turn of the event loop; null while nobody asked for it. */
-  #breath: Promise<void> | null = null;
-  #breathAskedMs: number = Number.NEGATIVE_INFINITY;
+  #yielding: Promise<void> | null = null;
+  #yieldAskedMs: number = Number.NEGATIVE_INFINITY;
   /** Timeouts since the last answer. */
   #timeouts = 0;
   #probedMs = Number.NEGATIVE_INFINITY;
@@ -92,7 +92,7 @@ export class Caller {
     if (this.isSilent(what, nowMs)) return this.rejectUnsent(what, key);
     return new Promise<T>((resolve, reject) => {
       const call = new PromisedCall(this.#system, what, key, timeoutMs, reject);
-      const breath = this.begin(call, nowMs);
+      const yielding = this.begin(call, nowMs);
       const answered = (value: T): void => {
         this.answered(call);
         resolve(value);
@@ -101,7 +101,7 @@ export class Caller {
         this.end(call);
         reject(named(error, what, key));
       };
-      (breath === null ? run(call) : breath.then(() => run(call))).then(answered, (error: unknown) => {
+      (yielding === null ? run(call) : yielding.then(() => run(call))).then(answered, (error: unknown) => {
         if (settles === undefined || !isDisconnected(error)) return failed(error);
         this.repeat(call, run, error, settles).then(answered, failed);
       });
@@ -115,7 +115,7 @@ export class Caller {
   begin(call: Call, nowMs: number): Promise<void> | null {
     this.#deadlines.set(call, call.timeoutMs, nowMs + call.timeoutMs);
     this.#system.pending(1);
-    return this.#breathe(nowMs);
+    return this.#yieldIfStarving(nowMs);
   }
 
   /** Whether the call was still under way: results after its deadline are ignored. */
@@ -183,13 +183,13 @@ export class Caller {
   }
 
   /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
-  #breathe(nowMs: number): Promise<void> | null {
-    const askedForMs = nowMs - this.#breathAskedMs;
-    if (this.#breath !== null) return askedForMs > BREATH_MS / 2 ? this.#breath : null;
-    if (askedForMs <= BREATH_MS / 2) return null;
-    this.#breathAskedMs = nowMs;
-    this.#breath = this.#system.yield().then(() => {
-      this.#breath = null;
+  #yieldIfStarving(nowMs: number): Promise<void> | null {
+    const askedForMs = nowMs - this.#yieldAskedMs;
+    if (this.#yielding !== null) return askedForMs > LONGEST_BLOCK_MS / 2 ? this.#yielding : null;
+    if (askedForMs <= LONGEST_BLOCK_MS / 2) return null;
+    this.#yieldAskedMs = nowMs;
+    this.#yielding = this.#system.yield().then(() => {
+      this.#yielding = null;
     });
     return null;
   }

@@ -269,8 +269,8 @@ export class Acquire {
       // once.
       if (moved?.state === "renewed") validMs = Math.max(validMs, moved.validMs);
     }
-    const fenceRoom = mode === "exclusive" && limit === 1 ? FENCE_ROOM : 0;
-    return { granted: { fences, fenceRoom, validMs, cookie: open.held } };
+    const reservedFences = mode === "exclusive" && limit === 1 ? FENCE_ROOM : 0;
+    return { granted: { fences, reservedFences, validMs, cookie: open.held } };
   }
 
   /**

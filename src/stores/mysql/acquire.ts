@@ -196,10 +196,10 @@ export class Acquire {
     for (const key of keys) this.#contended.set(key, untilMs);
   }
 
-  #fastValues({ keys, id, label, actor, fenceRoom, ttlMs, graceMs }: Request): Value[] {
+  #fastValues({ keys, id, label, actor, reservedFences, ttlMs, graceMs }: Request): Value[] {
     const { steps } = this.#deps;
     const who = [id, steps.context.store, shortened(label), shortened(actor)];
-    return [...who, fenceRoom, toUs(ttlMs + graceMs), steps.hash(keys[0] as string)];
+    return [...who, reservedFences, toUs(ttlMs + graceMs), steps.hash(keys[0] as string)];
   }
 
   #releaseValues({ keys, id }: Request, used: bigint): Value[] {
@@ -208,11 +208,11 @@ export class Acquire {
 
   #attemptValues(request: Request, queueing: number): Value[] {
     const { steps } = this.#deps;
-    const { id, label, actor, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, seq } = request;
+    const { id, label, actor, mode, permits, limit, ttlMs, graceMs, keepMs, reservedFences, seq } = request;
     const claimMs = Math.min(steps.context.claimMs, Math.max(SHORTEST_CLAIM_MS, ttlMs));
     // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a
     // larger one.
-    const room = mode === "exclusive" && limit === 1 ? fenceRoom : 0;
+    const room = mode === "exclusive" && limit === 1 ? reservedFences : 0;
     return [
       ...[steps.namespace, id, steps.context.store, shortened(label), shortened(actor)],
       ...[mode === "shared" ? 1 : 0, permits, limit, toUs(ttlMs + graceMs), toUs(claimMs), toUs(keepMs)],
@@ -256,9 +256,9 @@ function callTimeoutMs({ ttlMs }: Request): number {
   return Math.min(LONGEST_CALL_MS, Math.max(SHORTEST_CALL_MS, ttlMs / 3));
 }
 
-function grantOf({ mode, limit, fenceRoom, ttlMs }: Request, fences: readonly bigint[]): Grant<null> {
-  const room = mode === "exclusive" && limit === 1 ? fenceRoom : 0;
-  return { fences, fenceRoom: room, validMs: ttlMs, cookie: null };
+function grantOf({ mode, limit, reservedFences, ttlMs }: Request, fences: readonly bigint[]): Grant<null> {
+  const room = mode === "exclusive" && limit === 1 ? reservedFences : 0;
+  return { fences, reservedFences: room, validMs: ttlMs, cookie: null };
 }
 
 function busyOf(rows: readonly Row[], { queue }: Request): Busy {

@@ -109,7 +109,7 @@ export class TableTransaction implements TransactionDesk {
     const { system } = this.#deps;
     const [id, sentMs] = [system.randomId(), system.monoMs()];
     const lock = { mode: "exclusive", permits: 1, limit: 1, queue: false } as const;
-    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, fenceRoom: 0 };
+    const times = { seq: 1, ttlMs: RESERVED_MS, graceMs: 0, keepMs: 0, reservedFences: 0 };
     const request: Request = { keys, id, label, actor: id, ...lock, ...times };
     const answer = await this.#deps.attempt(request, io);
     if ("busy" in answer) return { busy: answer.busy.holders ?? [] };

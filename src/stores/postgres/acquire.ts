@@ -165,7 +165,7 @@ export class Acquire {
 
   #attemptValues(request: Request, names: readonly RowName[]): readonly unknown[] {
     const { namespace, proc, notifications } = this.#context;
-    const { id, seq, mode, limit, permits, ttlMs, graceMs, keepMs, fenceRoom, label, queue } = request;
+    const { id, seq, mode, limit, permits, ttlMs, graceMs, keepMs, reservedFences, label, queue } = request;
     return [
       names.map(({ digest }) => digest),
       namespace,
@@ -176,7 +176,7 @@ export class Acquire {
       limit > 1 ? "p" : mode === "shared" ? "s" : "x",
       permits,
       limit,
-      mode === "exclusive" && limit === 1 ? fenceRoom : 0,
+      mode === "exclusive" && limit === 1 ? reservedFences : 0,
       toUs(ttlMs + graceMs),
       toUs(keepMs),
       Math.min(CLAIM_MS, Math.max(SHORTEST_CLAIM_MS, Math.ceil(ttlMs))),

@@ -17,11 +17,11 @@ export function readAttempt(
   const words = answer.split(" ");
   if (words[0] === "g") {
     const fences = order === null ? [words[2]] : order.map((at) => words[2 + at]);
-    const fenceRoom = Number(words[1]);
+    const reservedFences = Number(words[1]);
     return {
       granted: {
         fences: fences.map((fence) => BigInt(fence as string)),
-        fenceRoom,
+        reservedFences,
         validMs: ttlMs,
         cookie: null,
       },

@@ -100,12 +100,12 @@ describe("answers", () => {
       mode: "exclusive",
       limit: 1,
       ttlMs: 1_000,
-      fenceRoom: 10_000,
+      reservedFences: 10_000,
       seq: 3,
     } as unknown as Request;
     expect(plainGrant("1700000000000000", asked)).toEqual({
       fences: [1_700_000_000_000_000n],
-      fenceRoom: 10_000,
+      reservedFences: 10_000,
       validMs: 1_000,
       cookie: null,
     });

@@ -146,11 +146,11 @@ class Attempt {
     if (!this.isCurrent)
       return this.#settle(new StoreUnavailableError("a later call of the same request took over"), null);
     if (countKind(votes, "granted") >= nodeSet.majority) {
-      state.used = fence + request.fenceRoom;
+      state.used = fence + request.reservedFences;
       return this.#settle(null, {
         granted: {
           fences: [BigInt(fence)],
-          fenceRoom: request.fenceRoom,
+          reservedFences: request.reservedFences,
           validMs: request.ttlMs,
           cookie: { fence },
         },

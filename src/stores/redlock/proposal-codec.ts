@@ -41,14 +41,14 @@ export class ProposalCodec {
     return `e${used.padEnd(FENCE)}${column(proposed, FENCE)}${id}`;
   }
 
-  #timesOf({ ttlMs, graceMs, keepMs, fenceRoom }: Request): string {
+  #timesOf({ ttlMs, graceMs, keepMs, reservedFences }: Request): string {
     const isSame = ttlMs === this.#ttlMs && graceMs === this.#graceMs && keepMs === this.#keepMs;
-    if (isSame && fenceRoom === this.#room) return this.#times;
-    [this.#ttlMs, this.#graceMs, this.#keepMs, this.#room] = [ttlMs, graceMs, keepMs, fenceRoom];
+    if (isSame && reservedFences === this.#room) return this.#times;
+    [this.#ttlMs, this.#graceMs, this.#keepMs, this.#room] = [ttlMs, graceMs, keepMs, reservedFences];
     // A node counts in whole ms, and begins with one that has partly passed.
     const holdMs = Math.ceil(ttlMs + graceMs) + 1;
     const keptMs = keepMs === 0 ? 0 : Math.ceil(keepMs) + 1;
-    this.#times = column(holdMs, TIME) + column(keptMs, TIME) + column(fenceRoom, ROOM);
+    this.#times = column(holdMs, TIME) + column(keptMs, TIME) + column(reservedFences, ROOM);
     return this.#times;
   }
 }

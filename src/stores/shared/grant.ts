@@ -11,7 +11,7 @@ export interface LedgerGrant {
 export function toGrant(grant: LedgerGrant): Grant<null> {
   return {
     fences: grant.fences.map(BigInt),
-    fenceRoom: grant.room,
+    reservedFences: grant.room,
     validMs: grant.validMs,
     cookie: null,
   };

@@ -23,7 +23,7 @@ function request(id: string, more: Partial<Request> = {}): Request {
     limit: 1,
     ttlMs: 30_000,
     graceMs: 1_000,
-    fenceRoom: 10_000,
+    reservedFences: 10_000,
     keepMs: 0,
   } as const;
   return { ...base, id, label: id, actor: id, queue: true, ...more };
@@ -75,7 +75,7 @@ test("a forced revoke leaves fences no further ahead of the clock than hand-offs
 
 test("a clock that was set back does not lower the fence that was handed on (P3)", () => {
   const state = clock();
-  const held = request("a", { fenceRoom: 3_000_000 });
+  const held = request("a", { reservedFences: 3_000_000 });
   const first = fenceOf(state.server, held);
   state.now += 1_800;
   const handedOn = first + 1_700_000n;

@@ -18,7 +18,8 @@ export function heartbeatFor(claimMs: number, ttlMs: number): number {
 }
 
 export function newWaiter(request: Request, proc: string, nowMs: number): WaiterRow {
-  const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, keys } = request;
+  const { id, seq, mode, permits, limit, ttlMs, graceMs, keepMs, reservedFences, label, actor, keys } =
+    request;
   const row = {
     id,
     proc,
@@ -31,7 +32,7 @@ export function newWaiter(request: Request, proc: string, nowMs: number): Waiter
     ttlMs,
     graceMs,
     keepMs,
-    room: fenceRoom,
+    room: reservedFences,
     label,
     actor,
   };

@@ -26,7 +26,7 @@ export class Seat<S extends LockSession> implements Claim {
   constructor(request: Request) {
     this.request = request;
     this.lastsMs = request.ttlMs + request.graceMs;
-    this.room = request.mode === "exclusive" ? request.fenceRoom : 0;
+    this.room = request.mode === "exclusive" ? request.reservedFences : 0;
   }
 
   get busy(): boolean {

@@ -300,5 +300,5 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
 }
 
 function granted<S extends LockSession>({ fence, room }: Seat<S>, { ttlMs }: Request): AttemptAnswer<null> {
-  return { granted: { fences: [fence], fenceRoom: room, validMs: ttlMs, cookie: null } };
+  return { granted: { fences: [fence], reservedFences: room, validMs: ttlMs, cookie: null } };
 }

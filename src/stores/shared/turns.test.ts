@@ -12,7 +12,7 @@ function request(id: string, ...keys: string[]): Request {
     limit: 1,
     ttlMs: 1_000,
     graceMs: 50,
-    fenceRoom: 10_000,
+    reservedFences: 10_000,
     keepMs: 0,
     label: "",
     actor: "",

@@ -233,7 +233,7 @@ export class Acquire {
     return {
       granted: {
         fences: open.nodes.map(({ czxid }) => fenceOf(czxid)),
-        fenceRoom: request.mode === "exclusive" && request.limit === 1 ? FENCE_ROOM : 0,
+        reservedFences: request.mode === "exclusive" && request.limit === 1 ? FENCE_ROOM : 0,
         validMs: Math.min(request.ttlMs, this.#context.longestMs()),
         cookie: null,
       },

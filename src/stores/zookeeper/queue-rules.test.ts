@@ -18,7 +18,7 @@ const REQUEST: Request = {
   limit: 1,
   ttlMs: 1_000,
   graceMs: 50,
-  fenceRoom: 10_000,
+  reservedFences: 10_000,
   keepMs: 0,
   label: "l",
   actor: "a",

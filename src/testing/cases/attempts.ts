@@ -18,7 +18,7 @@ export const attemptCases: readonly ContractCase[] = [
       const first = await a.take();
       const second = await a.take();
       assert.deepEqual(second.fences, first.fences);
-      assert.equal(second.fenceRoom, first.fenceRoom);
+      assert.equal(second.reservedFences, first.reservedFences);
       assert.equal((await ctx.inspect(store, a.request.keys[0] as string))?.holders.length, 1);
     },
   },

@@ -43,9 +43,9 @@ export const fenceCases: readonly ContractCase[] = [
       assert.equal(grant.fences.length, 1);
       assert.ok(
         party.fence > 0n && party.topFence <= MAX_FENCE,
-        `fence ${party.fence}, room ${grant.fenceRoom}`,
+        `fence ${party.fence}, room ${grant.reservedFences}`,
       );
-      assert.equal(Number.isSafeInteger(grant.fenceRoom) && grant.fenceRoom >= 0, true);
+      assert.equal(Number.isSafeInteger(grant.reservedFences) && grant.reservedFences >= 0, true);
     },
   },
   {
@@ -63,7 +63,7 @@ export const fenceCases: readonly ContractCase[] = [
         const grant = await party.take();
         grew(before, party.fence);
         // As if the lease had been handed on inside the process: up to the last number of its room.
-        before = turn % 2 === 0 ? party.fence + BigInt(Math.min(turn, grant.fenceRoom)) : party.topFence;
+        before = turn % 2 === 0 ? party.fence + BigInt(Math.min(turn, grant.reservedFences)) : party.topFence;
         assert.equal(await party.release([before]), "released");
       }
     },
@@ -150,7 +150,11 @@ export const fenceCases: readonly ContractCase[] = [
       let before = 0n;
       for (let i = 0; i < 5; i += 1) {
         const reader = ctx.party(store, key, { mode: "shared", label: `reader ${i}` });
-        assert.equal((await reader.take()).fenceRoom, 0, "only a lone holder may number its own hand-offs");
+        assert.equal(
+          (await reader.take()).reservedFences,
+          0,
+          "only a lone holder may number its own hand-offs",
+        );
         grew(before, reader.fence);
         before = reader.fence;
       }

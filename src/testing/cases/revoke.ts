@@ -113,7 +113,7 @@ export const revokeCases: readonly ContractCase[] = [
       const key = ctx.key();
       const a = ctx.party(one, key, { label: "a" });
       const grant = await a.take();
-      if (grant.fenceRoom < 2) return;
+      if (grant.reservedFences < 2) return;
       const used = a.fence + 2n;
       assert.notEqual((await a.renew([used])).state, "lost");
       assert.equal((await ctx.inspect(two, key))?.holders[0]?.fence, used);

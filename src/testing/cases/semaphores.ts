@@ -17,7 +17,7 @@ export const semaphoreCases: readonly ContractCase[] = [
       const party = (label: string, permits: number, i: number): ReturnType<typeof ctx.party> =>
         ctx.party(stores[i % 2] ?? stores[0], key, { label, permits, limit: 3, queue: false });
       const [a, b, c] = [party("a", 1, 0), party("b", 2, 1), party("c", 1, 0)];
-      assert.equal((await a.take()).fenceRoom, 0, "only a lone holder may number its own hand-offs");
+      assert.equal((await a.take()).reservedFences, 0, "only a lone holder may number its own hand-offs");
       await b.take();
       await c.refused();
       await a.release();

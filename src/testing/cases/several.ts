@@ -44,13 +44,13 @@ export const severalCases: readonly ContractCase[] = [
       }
       assert.equal(await all.owns(), true);
       assert.equal(
-        await all.release(grant.fences.map((fence) => fence + BigInt(grant.fenceRoom))),
+        await all.release(grant.fences.map((fence) => fence + BigInt(grant.reservedFences))),
         "released",
       );
       for (const [i, key] of keys.entries()) {
         const single = ctx.party(two, key, { label: "single" });
         await single.take();
-        grew((grant.fences[i] as bigint) + BigInt(grant.fenceRoom), single.fence);
+        grew((grant.fences[i] as bigint) + BigInt(grant.reservedFences), single.fence);
       }
     },
   },

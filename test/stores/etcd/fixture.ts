@@ -112,7 +112,7 @@ export function request(key: string | readonly string[], more: Partial<Request> 
     limit: 1,
     ttlMs: 10_000,
     graceMs: 100,
-    fenceRoom: 10_000,
+    reservedFences: 10_000,
     keepMs: 0,
     label: "test",
     actor: "test",

@@ -29,7 +29,7 @@ export function request(keys: string | readonly string[], more: Partial<Request>
     limit: 1,
     ttlMs: 30_000,
     graceMs: 1_000,
-    fenceRoom: 10_000,
+    reservedFences: 10_000,
     keepMs: 0,
     label: `test:${process.pid}`,
     actor: "test",

@@ -245,8 +245,8 @@ describe("the procedures", () => {
 
 function kindOf(turn: number): Partial<Request> {
   const times = { ttlMs: 1_000, queue: turn % 4 !== 0 };
-  if (turn % 5 === 0) return { ...times, mode: "shared", fenceRoom: 0 };
-  if (turn % 5 === 1) return { ...times, limit: 3, permits: 1 + (turn % 2), fenceRoom: 0 };
+  if (turn % 5 === 0) return { ...times, mode: "shared", reservedFences: 0 };
+  if (turn % 5 === 1) return { ...times, limit: 3, permits: 1 + (turn % 2), reservedFences: 0 };
   return times;
 }
 

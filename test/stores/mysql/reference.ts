@@ -211,7 +211,7 @@ export class MysqlReference {
 
   #grant(key: Key, request: Request): Holder {
     const fence = Math.max(key.last + 1, this.nowUs);
-    const room = request.mode === "exclusive" && request.limit === 1 ? request.fenceRoom : 0;
+    const room = request.mode === "exclusive" && request.limit === 1 ? request.reservedFences : 0;
     const at = key.queue.findIndex((one) => one.request.id === request.id);
     key.queue = key.queue.filter((one, i) => {
       if (one.request.id === request.id) return false;
@@ -290,7 +290,7 @@ function granted(request: Request, holders: readonly Holder[]): AttemptAnswer<nu
   return {
     granted: {
       fences: holders.map(({ fence }) => BigInt(fence)),
-      fenceRoom: isExclusive(request) ? request.fenceRoom : 0,
+      reservedFences: isExclusive(request) ? request.reservedFences : 0,
       validMs: request.ttlMs,
       cookie: null,
     },

@@ -372,7 +372,7 @@ export class RedisReference {
 
   #granted(rows: readonly Holder[], request: Request): AttemptAnswer<null> {
     const fences = rows.map(({ fence }) => BigInt(fence));
-    return { granted: { fences, fenceRoom: room(request), validMs: request.ttlMs, cookie: null } };
+    return { granted: { fences, reservedFences: room(request), validMs: request.ttlMs, cookie: null } };
   }
 
   /** The three that end first. */
@@ -405,7 +405,7 @@ function isPlain({ mode, limit }: Request): boolean {
 }
 
 function room(request: Request): number {
-  return isPlain(request) ? request.fenceRoom : 0;
+  return isPlain(request) ? request.reservedFences : 0;
 }
 
 function holdUs({ ttlMs, graceMs }: Request): number {

@@ -1,7 +1,7 @@
 // Nodes that are frozen, killed, restarted and emptied: real servers, really stopped.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { Proxy } from "../../../faults/proxy.ts";
+import { Proxy as TcpProxy } from "../../../faults/proxy.ts";
 import { askRedis } from "../../../scripts/servers/redis-node.ts";
 import {
   createLocks,
@@ -56,7 +56,9 @@ async function cycles(locks: Locks, count: number): Promise<number> {
 
 describe("slow nodes", () => {
   it("a first proposal may use the whole node timeout, as documented (P13)", async () => {
-    const proxies = await Promise.all(masters.ports.map((port) => Proxy.listen({ host: "127.0.0.1", port })));
+    const proxies = await Promise.all(
+      masters.ports.map((port) => TcpProxy.listen({ host: "127.0.0.1", port })),
+    );
     const nodes = proxies.map(({ port }) => `redis://127.0.0.1:${port}`);
     const locks = world.locks({ namespace: world.name() }, { nodes, nodeTimeout: "10s" });
     await (await locks.acquire("warm up", { wait: "60s" })).release();

@@ -30,7 +30,7 @@ function request(id: string, queue: boolean): Request {
     queue,
     label: "l",
     actor: "",
-    fenceRoom: 10,
+    reservedFences: 10,
   };
 }
 

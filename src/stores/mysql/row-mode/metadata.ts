@@ -59,7 +59,7 @@ export class RowMetadata {
     const [key] = request.keys as readonly [string];
     const hash = this.hash(key);
     const shared = request.mode === "shared";
-    const room = shared ? 0 : request.fenceRoom;
+    const room = shared ? 0 : request.reservedFences;
     const { proc, process } = this.#writer;
     const who: Value[] = [session, proc, process, request.actor, request.label, idleMs];
     const fence = shared

@@ -347,5 +347,5 @@ export class RowOpenStore implements OpenStore<null> {
 
 function grantOf({ drawn }: RowRequest, { ttlMs }: Request): Grant<null> {
   if (drawn === null) throw new Error("a hold without a fence");
-  return { fences: [BigInt(drawn.fence)], fenceRoom: drawn.room, validMs: ttlMs, cookie: null };
+  return { fences: [BigInt(drawn.fence)], reservedFences: drawn.room, validMs: ttlMs, cookie: null };
 }

@@ -206,10 +206,10 @@ export class FastPath {
   #prefixOf(request: Request): string {
     const last = this.#prefix;
     if (last !== null && samePrefix(last.of, request)) return last.text;
-    const { ttlMs, graceMs, fenceRoom, queue } = request;
+    const { ttlMs, graceMs, reservedFences, queue } = request;
     const times = pad(Math.ceil(ttlMs * 1_000), 12) + pad(Math.ceil((ttlMs + graceMs) * 1_000), 13);
     const life = lifeOf(ttlMs + graceMs).padStart(10, "0");
-    const text = `${queue ? "1" : "0"}${times}${life}${pad(fenceRoom, 12)}`;
+    const text = `${queue ? "1" : "0"}${times}${life}${pad(reservedFences, 12)}`;
     this.#prefix = { of: request, text };
     return text;
   }
@@ -236,7 +236,12 @@ function fail(jobs: readonly Job[], error: unknown): void {
 }
 
 function samePrefix(a: Request, b: Request): boolean {
-  return a.ttlMs === b.ttlMs && a.graceMs === b.graceMs && a.fenceRoom === b.fenceRoom && a.queue === b.queue;
+  return (
+    a.ttlMs === b.ttlMs &&
+    a.graceMs === b.graceMs &&
+    a.reservedFences === b.reservedFences &&
+    a.queue === b.queue
+  );
 }
 
 function pad(number: number, digits: number): string {

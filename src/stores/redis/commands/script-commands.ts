@@ -231,7 +231,7 @@ export class ScriptCommands implements Commands {
   }
 
   #attemptArgs(request: Request, notAfterMs: number): string[] {
-    const { keys, id, permits, limit, ttlMs, graceMs, keepMs, fenceRoom, label, actor, queue } = request;
+    const { keys, id, permits, limit, ttlMs, graceMs, keepMs, reservedFences, label, actor, queue } = request;
     const holdMs = ttlMs + graceMs;
     const mode = modeOf(request);
     return [
@@ -244,7 +244,7 @@ export class ScriptCommands implements Commands {
       usOf(holdMs),
       usOf(ttlMs),
       // Beside others a number of its own could come after a larger one.
-      mode === "x" ? String(fenceRoom) : "0",
+      mode === "x" ? String(reservedFences) : "0",
       usOf(keepMs),
       lifeOf(Math.max(holdMs, keepMs)),
       queue ? "1" : "0",

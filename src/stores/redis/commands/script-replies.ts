@@ -62,11 +62,11 @@ export function timeOf(reply: Reply): number {
 /** A plain lock that was free: the rest of the grant follows from the request. */
 export function plainGrant(fence: string, request: Request): Grant<null> {
   if (!/^\d{16}$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
-  return grantOf([fence], request.fenceRoom, request);
+  return grantOf([fence], request.reservedFences, request);
 }
 
-function grantOf(fences: readonly string[], fenceRoom: number, { ttlMs }: Request): Grant<null> {
-  return { fences: fences.map(BigInt), fenceRoom, validMs: ttlMs, cookie: null };
+function grantOf(fences: readonly string[], reservedFences: number, { ttlMs }: Request): Grant<null> {
+  return { fences: fences.map(BigInt), reservedFences, validMs: ttlMs, cookie: null };
 }
 
 /** `timeUs`: the server's. */

@@ -103,13 +103,13 @@ export class TransactionCommands implements Commands {
   }
 
   #decideAttempt(request: Request, record: KeyRecord): Decision<AttemptAnswer<null>> {
-    const { id, ttlMs, graceMs, fenceRoom, label, actor } = request;
+    const { id, ttlMs, graceMs, reservedFences, label, actor } = request;
     const key = request.keys[0] as string;
     const name = this.#env.names.record(key);
     const { timeUs, fields, holder, rows } = record;
     const endUs = timeUs + Math.ceil((ttlMs + graceMs) * 1_000);
     const grant = (fence: number, ...writes: Command[]): Decision<AttemptAnswer<null>> => ({
-      answer: { granted: { fences: [BigInt(fence)], fenceRoom, validMs: ttlMs, cookie: null } },
+      answer: { granted: { fences: [BigInt(fence)], reservedFences, validMs: ttlMs, cookie: null } },
       writes: [...writes, ["PEXPIRE", name, lifeOf(ttlMs + graceMs)]],
       ifTooFew: (why) => ({ unconfirmed: { why } }),
     });
@@ -126,7 +126,7 @@ export class TransactionCommands implements Commands {
     // Holders that expired may have used all of their fences.
     const fence = Math.max(timeUs, record.floor + 1, ...rows.map((row) => lastFence(row) + 1));
     const times = [fence, timeUs, endUs, 0].map((number) => pad(number, 16)).join(" ");
-    const row = `h- ${pad(fence, 16)} ${pad(fenceRoom, 12)} ${times} 0000001 x ${id} ${this.#env.proc} `;
+    const row = `h- ${pad(fence, 16)} ${pad(reservedFences, 12)} ${times} 0000001 x ${id} ${this.#env.proc} `;
     const text = `${row}${labelText(label)} ${actor}`;
     return grant(
       fence,
