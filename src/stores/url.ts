@@ -28,6 +28,12 @@ const SCHEMES: Readonly<Record<string, (url: string) => Store>> = {
   "rediss+sentinel:": redisByUrl,
   "redlock:": redlockByUrl,
   "redlocks:": redlockByUrl,
+  "valkey:": redisByUrl,
+  "valkey+cluster:": redisByUrl,
+  "valkey+sentinel:": redisByUrl,
+  "valkeys:": redisByUrl,
+  "valkeys+cluster:": redisByUrl,
+  "valkeys+sentinel:": redisByUrl,
   "zookeeper:": zookeeperByUrl,
   "zookeepers:": zookeeperByUrl,
 };

@@ -39,7 +39,7 @@ export function redis(options: RedisOptions): Store {
   };
 }
 
-/** `redis://`, `redis+sentinel://`, `redis+cluster://`, and the same with `rediss`. */
+/** `redis://`, `redis+sentinel://`, `redis+cluster://`, and the same with `rediss`, `valkey` or `valkeys`. */
 export function redisByUrl(url: string): Store {
   return redis({ url });
 }

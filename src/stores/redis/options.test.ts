@@ -6,6 +6,7 @@ import { redis } from "./index.ts";
 import { portOf } from "./client/connect.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
+import { storeByUrl } from "../url.ts";
 import { nodeSystem } from "../../system/node.ts";
 import { plainGrant, readAttempt, readPush } from "./commands/script-replies.ts";
 
@@ -52,6 +53,16 @@ describe("redis()", () => {
       scripts: false,
     });
     expect(readOptions({ url: "redis://h?replicas=2", replicas: 1 }).replicas).toBe(1);
+  });
+
+  it.each([
+    ["valkey://u:p@h:1/2?replicas=1", "redis://u:p@h:1/2", "node"],
+    ["valkeys://h", "rediss://h", "node"],
+    ["valkey+cluster://h1:1,h2:2", "redis+cluster://h1:1,h2:2", "cluster"],
+    ["valkeys+sentinel://h1:1/main", "rediss+sentinel://h1:1/main", "sentinel"],
+  ])("reads %s as the URL of a Redis", (given, url, topology) => {
+    expect(readOptions({ url: given })).toMatchObject({ url, topology });
+    expect(storeByUrl(given).name).toBe("redis");
   });
 
   it("promises less where it can do less", () => {

@@ -5,10 +5,12 @@
 //   redis+sentinel://[user:password@]h1:p,h2:p/name[/db]      the primary that sentinels name
 //   redis+cluster://[user:password@]h1:p,h2:p                 a Cluster
 //   rediss instead of redis                                   TLS
+//   valkey instead of redis, valkeys instead of rediss        the same
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { RedisClient } from "../shared/redis-client-types.ts";
+import { withRedisScheme } from "../shared/redis-url.ts";
 import { topologyOfClient } from "./client/detect.ts";
 import type { Address } from "./topology/connection.ts";
 
@@ -23,7 +25,8 @@ export interface RedisOptions {
   /**
    * Instead of a client: `redis://user:password@host:port/db`,
    * `redis+sentinel://user:password@host:port,host:port/name` or
-   * `redis+cluster://user:password@host:port,host:port`; `rediss` instead of `redis` for TLS.
+   * `redis+cluster://user:password@host:port,host:port`; `rediss` instead of `redis` for TLS. `valkey` and
+   * `valkeys` mean the same as `redis` and `rediss`.
    */
   readonly url?: string;
   /**
@@ -90,7 +93,8 @@ export function readOptions(options: RedisOptions): CheckedOptions {
 type FromUrl = { url: string } & Pick<RedisOptions, "replicas" | "scripts">;
 
 /** The URL itself is never shown: it may hold a password. */
-function readUrl(text: string): FromUrl {
+function readUrl(given: string): FromUrl {
+  const text = typeof given === "string" ? withRedisScheme(given) : given;
   const at = typeof text === "string" ? text.indexOf("?") : -1;
   checkUrl(at === -1 ? text : text.slice(0, at));
   if (at === -1) return { url: text };

@@ -4,11 +4,12 @@
 import { type Duration, duration, toMs } from "../../core/duration.ts";
 import { InvalidArgumentError } from "../../core/errors.ts";
 import type { RedisNodeClient } from "../shared/redis-client-types.ts";
+import { withRedisScheme } from "../shared/redis-url.ts";
 
 export interface RedlockOptions {
   /**
-   * Connected clients of node-redis (4 to 6) or ioredis (5, 6), and URLs `redis://` or `rediss://`, in any
-   * mix.
+   * Connected clients of node-redis (4 to 6) or ioredis (5, 6), and URLs `redis://` or `rediss://` (also
+   * `valkey://`, `valkeys://`), in any mix.
    */
   readonly nodes: readonly (string | RedisNodeClient)[];
   /**
@@ -51,11 +52,14 @@ export function readOptions(options: RedlockOptions): CheckedOptions {
         `redlock() has no option ${JSON.stringify(name)}: it knows ${OPTIONS.join(", ")}`,
       );
   }
-  const { nodes, driver } = options;
-  if (!Array.isArray(nodes) || nodes.length === 0)
+  const { driver } = options;
+  if (!Array.isArray(options.nodes) || options.nodes.length === 0)
     throw new InvalidArgumentError(
       "redlock() takes nodes: an array of clients or URLs, five of them at best",
     );
+  const nodes: readonly unknown[] = options.nodes.map((node: unknown) =>
+    typeof node === "string" ? withRedisScheme(node) : node,
+  );
   for (const node of nodes) checkNode(node);
   if (driver !== undefined && driver !== "redis" && driver !== "ioredis")
     throw new InvalidArgumentError(`driver is "redis" or "ioredis", not ${JSON.stringify(driver)}`);

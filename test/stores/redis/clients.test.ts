@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Redis } from "ioredis";
 import { Redis as Redis6 } from "ioredis-6";
+import { Redis as Valkey } from "iovalkey";
 import { createClient } from "redis";
 import { createClient as createClient4 } from "redis-4";
 import { createClient as createClient6 } from "redis-6";
@@ -58,6 +59,10 @@ const brings: Readonly<Record<string, () => Promise<Brought>>> = {
   },
   "ioredis 6": () => {
     const client = new Redis6(world.url);
+    return Promise.resolve({ client, ping: () => client.ping(), end: () => client.disconnect() });
+  },
+  "iovalkey 0.4": () => {
+    const client = new Valkey(world.url);
     return Promise.resolve({ client, ping: () => client.ping(), end: () => client.disconnect() });
   },
 };
