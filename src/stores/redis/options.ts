@@ -93,8 +93,8 @@ export function readOptions(options: RedisOptions): CheckedOptions {
 type FromUrl = { url: string } & Pick<RedisOptions, "replicas" | "scripts">;
 
 /** The URL itself is never shown: it may hold a password. */
-function readUrl(given: string): FromUrl {
-  const text = typeof given === "string" ? withRedisScheme(given) : given;
+function readUrl(url: string): FromUrl {
+  const text = typeof url === "string" ? withRedisScheme(url) : url;
   const at = typeof text === "string" ? text.indexOf("?") : -1;
   checkUrl(at === -1 ? text : text.slice(0, at));
   if (at === -1) return { url: text };
