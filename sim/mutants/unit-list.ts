@@ -138,6 +138,17 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
+    name: "a circle counts without the word of its members",
+    file: "core/deadlock/detector.ts",
+    edits: [
+      {
+        find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        put: "const all = foreign.length >= 0;",
+      },
+    ],
+    tests: ["src/core/deadlock/detector.test.ts"],
+  },
+  {
     name: "one request that cannot be abandoned keeps the others",
     file: "stores/shared/abandon-each.ts",
     edits: [{ find: "        errors.set(request, error);\n", put: "        throw error;\n" }],
