@@ -182,6 +182,30 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
+    name: "a damaged record on the nodes of a redlock fails the renewal of all leases",
+    file: "stores/redlock/scripts/renew.lua",
+    edits: [
+      {
+        find: "local good, answer = pcall(renew, KEYS[at], 4 + (at - 2) * 5)",
+        put: "local good, answer = true, renew(KEYS[at], 4 + (at - 2) * 5)",
+      },
+    ],
+    tests: ["test/stores/redlock/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged row in MySQL fails the renewal of all leases",
+    file: "stores/mysql/renew.ts",
+    edits: [
+      {
+        find: `return { state: "unknown", cause: mysqlError(cause, "renew the lease", item.request.keys[0]) };`,
+        put: `throw mysqlError(cause, "renew the lease", item.request.keys[0]);`,
+      },
+    ],
+    tests: ["test/stores/mysql/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
     name: "a damaged row fails the renewal of all leases",
     file: "stores/postgres/renew.ts",
     edits: [
