@@ -112,7 +112,10 @@ const COLUMNS: readonly (readonly [title: string, show: (result: Result) => stri
   ["stale writes refused", ({ staleWritesRefused }) => number(staleWritesRefused)],
   ["lost updates without guard", ({ lostUpdatesWithoutGuard }) => number(lostUpdatesWithoutGuard)],
   ["longest recovery", ({ longestRecoveryMs }) => `${number(longestRecoveryMs)} ms`],
-  ["longest close beyond its drain", ({ longestCloseMs }) => (longestCloseMs ? `${number(longestCloseMs)} ms` : "")],
+  [
+    "longest close beyond its drain",
+    ({ longestCloseMs }) => (longestCloseMs ? `${number(longestCloseMs)} ms` : ""),
+  ],
   ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
   ["versions", ({ versions }) => [versions.server, `Node ${versions.node}`].filter(Boolean).join(", ")],
 ];
