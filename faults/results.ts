@@ -117,7 +117,11 @@ const COLUMNS: readonly (readonly [title: string, show: (result: Result) => stri
     ({ longestCloseMs }) => (longestCloseMs ? `${number(longestCloseMs)} ms` : ""),
   ],
   ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
-  ["versions", ({ versions }) => [versions.server, `Node ${versions.node}`].filter(Boolean).join(", ")],
+  [
+    "versions",
+    ({ versions: { holdfast, server, node } }) =>
+      [`holdfast ${holdfast}`, server, `Node ${node}`].filter(Boolean).join(", "),
+  ],
 ];
 
 const number = (value: number): string => value.toLocaleString("en");
