@@ -138,6 +138,17 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
+    name: "a circle counts without the word of its members",
+    file: "core/deadlock/detector.ts",
+    edits: [
+      {
+        find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        put: "const all = foreign.length >= 0;",
+      },
+    ],
+    tests: ["src/core/deadlock/detector.test.ts"],
+  },
+  {
     name: "one request that cannot be abandoned keeps the others",
     file: "stores/shared/abandon-each.ts",
     edits: [{ find: "        errors.set(request, error);\n", put: "        throw error;\n" }],
@@ -168,6 +179,30 @@ export const unitMutants: readonly UnitMutant[] = [
       },
     ],
     tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged record on the nodes of a redlock fails the renewal of all leases",
+    file: "stores/redlock/scripts/renew.lua",
+    edits: [
+      {
+        find: "local good, answer = pcall(renew, KEYS[at], 4 + (at - 2) * 5)",
+        put: "local good, answer = true, renew(KEYS[at], 4 + (at - 2) * 5)",
+      },
+    ],
+    tests: ["test/stores/redlock/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged row in MySQL fails the renewal of all leases",
+    file: "stores/mysql/renew.ts",
+    edits: [
+      {
+        find: `return { state: "unknown", cause: mysqlError(cause, "renew the lease", item.request.keys[0]) };`,
+        put: `throw mysqlError(cause, "renew the lease", item.request.keys[0]);`,
+      },
+    ],
+    tests: ["test/stores/mysql/damaged-neighbour.test.ts"],
     needsServer: true,
   },
   {
