@@ -1,6 +1,7 @@
 // The servers that this project can start, by name. A new kind is one file beside this one and one line here.
 
 import { mariadbProgram, startMariadb } from "./mariadb.ts";
+import { mysqlProgram, startMysql } from "./mysql.ts";
 import { etcdProgram, startEtcd } from "./etcd.ts";
 import type { Program } from "./packages.ts";
 import { postgresProgram, readableCache, startPostgres } from "./postgres.ts";
@@ -21,6 +22,7 @@ export const kinds: Readonly<Record<string, ServerKind>> = {
   etcd: { programs: [etcdProgram], start: () => startEtcd() },
   postgres: { programs: [postgresProgram], cache: readableCache, start: () => startPostgres() },
   mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
+  mysql9: { programs: [mysqlProgram], start: () => startMysql() },
   redis: { programs: [redisProgram], start: () => startRedis() },
   sentinel: { programs: [redisProgram], start: () => startSentinel() },
   cluster: { programs: [redisProgram], start: () => startCluster({ replicas: true }) },

@@ -112,7 +112,7 @@ async function startOn(
     ready: () => answers("127.0.0.1", port),
   });
   return {
-    url: `mysql://${APP.user}:${APP.password}@127.0.0.1:${port}/${APP.database}`,
+    url: urlOn(port),
     port,
     pid: server.pid,
     kill: (signal) => server.kill(signal),
@@ -120,8 +120,13 @@ async function startOn(
   };
 }
 
+/** Of a server that was started here. */
+export function urlOn(port: number): string {
+  return `mysql://${APP.user}:${APP.password}@127.0.0.1:${port}/${APP.database}`;
+}
+
 /** Run at every start and not replicated, so that each of a pair has it from the beginning. */
-const INIT = `SET sql_log_bin = 0;
+export const INIT = `SET sql_log_bin = 0;
 CREATE USER IF NOT EXISTS ${APP.user}@'127.0.0.1' IDENTIFIED BY '${APP.password}';
 GRANT ALL ON *.* TO ${APP.user}@'127.0.0.1' WITH GRANT OPTION;
 CREATE DATABASE IF NOT EXISTS ${APP.database};
@@ -184,7 +189,7 @@ async function bootstrap(program: FoundProgram, data: string): Promise<void> {
 }
 
 /** The first packet of a server that takes connections: its length, a zero, the version of the protocol. */
-function answers(host: string, port: number): Promise<boolean> {
+export function answers(host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`)));
