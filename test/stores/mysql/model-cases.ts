@@ -226,17 +226,13 @@ function procedureCases(): void {
       const killer = await Asking.open(node.url);
       const killing = (async () => {
         while (answers < ANSWERS) {
-          const rows = await killer.rows(
-            "SELECT id FROM information_schema.processlist WHERE db = 'locks' AND id <> ? ORDER BY RAND() " +
-              "LIMIT 1",
-            [killer.id],
+          const others = (await killer.rows("SHOW PROCESSLIST")).filter(
+            (row) => row["db"] === "locks" && ![killer.id, asking.id].includes(Number(row["Id"])),
           );
-          for (const row of rows) {
-            if (Number(row["id"]) !== asking.id)
-              await killer.run(`KILL ${Number(row["id"])}`).catch(() => {});
-          }
+          const victim = others[kills % Math.max(1, others.length)];
+          if (victim !== undefined) await killer.run(`KILL ${Number(victim["Id"])}`).catch(() => {});
           await io.sleep(60);
-          kills += rows.length;
+          kills += others.length > 0 ? 1 : 0;
         }
       })();
       await Promise.all([killing, ...Array.from({ length: 9 }, (_none, at) => client(at))]);

@@ -103,11 +103,10 @@ export function sessionSettingsCases(own: readonly [Default, ...Default[]], opti
 
 /** Runs `work` while the server gives this default to new sessions. */
 async function under(name: string, value: string, work: () => Promise<void>): Promise<void> {
-  const before = await operator.one(`SELECT @@GLOBAL.${name}`);
   await operator.run(`SET GLOBAL ${name} = ${value}`);
   try {
     await work();
   } finally {
-    await operator.run(`SET GLOBAL ${name} = ?`, [before]);
+    await operator.run(`SET GLOBAL ${name} = DEFAULT`);
   }
 }
