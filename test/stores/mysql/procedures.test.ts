@@ -127,6 +127,33 @@ describe("a wake-up", () => {
   });
 });
 
+describe("an attempt", () => {
+  it.each(["acquire_fast", "attempt"] as const)(
+    "(%s) that arrives after its request was abandoned changes nothing (P8)",
+    async (statement) => {
+      let arrive = (): void => {};
+      const onItsWay = new Promise<void>((resolve) => (arrive = resolve));
+      let isSent = false;
+      const store = await openThrough(async (one, text, values) => {
+        if (text !== sql[statement] || isSent) return one.run(text, values);
+        isSent = true;
+        await onItsWay;
+        return one.run(text, values);
+      });
+      const other = await open();
+      const late = request(`late:${statement}`, { seq: statement === "attempt" ? 2 : 1 });
+      const before = request(late.keys);
+      await other.release(before, null, { lastFences: [await fenceOf(other, before)] }, io);
+      const attempt = store.attempt(late, io);
+      await until("the statement", () => isSent);
+      expect(await store.abandon([late], io)).toEqual([]);
+      arrive();
+      expect(await attempt).toEqual({ ended: true });
+      expect(await other.inspect(late.keys[0] as string, io)).toBeNull();
+    },
+  );
+});
+
 describe("a fence", () => {
   it.each([2n ** 53n - 1n, 2n ** 53n, 2n ** 62n])(
     "that no client can tell from its neighbours (%s) is given to nobody (P3, P19)",
