@@ -459,7 +459,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   }
 
   #ended(hold: Hold): void {
-    this.#notes.forget(hold);
+    if (hold.noted) this.#notes.forget(hold);
     hold.queue?.ended(hold);
     this.#onHoldEnd();
   }

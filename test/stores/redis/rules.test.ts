@@ -317,11 +317,11 @@ describe("plain locks in one call", () => {
     const [first = 0n] = await fencesOf(store, holder);
     // A hand-off inside the process has used a number above the clock.
     const lastFences = [first + 5_000n];
-    const [released, next] = await together<unknown>(() => [
+    const [ended, next] = await together<unknown>(() => [
       store.release(holder, null, { lastFences }, io),
       store.attempt(request("a"), io),
     ]);
-    expect(released).toBe("released");
+    expect(ended).toBe("released");
     expect(granted(next).fences[0]).toBeGreaterThan(first + 5_000n);
   });
 
@@ -332,10 +332,10 @@ describe("plain locks in one call", () => {
     try {
       const refused = store.attempt(request("x"), io);
       const more = store.attempt(request("y"), io);
-      const released = store.release(holder, null, { lastFences }, io);
+      const freed = store.release(holder, null, { lastFences }, io);
       await expect(refused).rejects.toThrow("memory is full");
       await expect(more).rejects.toThrow("memory is full");
-      expect(await released).toBe("released");
+      expect(await freed).toBe("released");
     } finally {
       await world.ask("CONFIG", "SET", "maxmemory", "0");
     }

@@ -9,16 +9,18 @@ import { redisError } from "../errors.ts";
 import { CLAIM_MS } from "../guarantees.ts";
 import type { OpenRequest } from "./open-requests.ts";
 import { type CallContext, type Reply, textOf } from "../client/port.ts";
-import { failureIn, labelText, plainGrant, readAttempt } from "./script-replies.ts";
+import { type BatchReply, failureIn, grantOf, labelText, readAttempt, readBatch } from "./script-replies.ts";
 import { scripts } from "../scripts.generated.ts";
 
-/** More would keep the server from other work for too long. */
-const LARGEST_BATCH = 32;
+/** A call has half as many more at most: they would keep the server from other work for too long. */
+const FULL_BATCH = 32;
+/** With so many calls under way, client and server are both at work. A few requests more wait for company. */
+const ENOUGH_CALLS = 2;
+/** But not for longer than this. */
+const LONGEST_WAIT_MS = 5;
 const SCRIPT = scripts["fast-path"];
 /** Columns 84 to 111 of the row of a plain lock: not kept, one permit, exclusive. */
 const PLAIN = " 0000000000000000 0000001 x ";
-/** Digits of a time or a fence in the answer. */
-const DIGITS = 16;
 const [GRANTED, LATE, RELEASED] = ["g", "l", "1"];
 
 type Settle<T> = (error: unknown, answer: T | null) => void;
@@ -55,10 +57,13 @@ export class FastPath {
   readonly #head: string;
   readonly #isCluster: boolean;
   #jobs: Job[] = [];
-  /** Calls without an answer. */
-  #underWay = 0;
+  /** Numbers of calls. Answers come in the order of the calls. */
+  #lastSent = 0;
+  #lastAnswered = 0;
   /** How many requests the last call had. */
   #lastSize = 1;
+  /** Requests wait for an answer, to leave with those that it brings about. */
+  #areWaiting = false;
   /** Answers that arrived together with one that is being handled. */
   readonly #behind: (() => void)[] = [];
   #isAnswering = false;
@@ -114,17 +119,33 @@ export class FastPath {
     if (this.#jobs.length === 1) process.nextTick(this.#flushSoon);
   }
 
+  /** Calls without an answer. */
+  get #underWay(): number {
+    return this.#lastSent - this.#lastAnswered;
+  }
+
   #nameOf({ keys }: Request): string {
     return this.#env.names.record(keys[0] as string);
   }
 
   #flush(): void {
     const jobs = this.#jobs;
+    if (jobs.length === 0 || this.#waitForCompany(jobs)) return;
     this.#jobs = [];
     // The keys of a Cluster may be on different nodes.
-    const size = this.#isCluster ? 1 : LARGEST_BATCH;
-    if (jobs.length <= size) this.#send(jobs);
+    const calls = this.#isCluster ? jobs.length : Math.max(1, Math.round(jobs.length / FULL_BATCH));
+    const size = Math.ceil(jobs.length / calls);
+    if (calls === 1) this.#send(jobs);
     else for (let at = 0; at < jobs.length; at += size) this.#send(jobs.slice(at, at + size));
+  }
+
+  /** Whether these requests wait for the next answer. The calls of a Cluster have one request each. */
+  #waitForCompany(jobs: readonly Job[]): boolean {
+    const { io } = jobs[0] as Job;
+    const isWorthIt = this.#underWay >= ENOUGH_CALLS && jobs.length < FULL_BATCH && !this.#isCluster;
+    this.#areWaiting = isWorthIt && !this.#areWaiting && io.sleep !== undefined;
+    if (this.#areWaiting) void io.sleep?.(LONGEST_WAIT_MS).then(this.#flushSoon);
+    return this.#areWaiting;
   }
 
   #send(all: readonly Job[]): void {
@@ -152,10 +173,10 @@ export class FastPath {
       job.open?.sent(notAfterMs);
       words.push(job.item);
     }
-    this.#underWay += 1;
+    const call = ++this.#lastSent;
     this.#lastSize = jobs.length;
-    const answered = (reply: Reply): void => this.#inTurn(() => this.#answer(jobs, reply, sentMs));
-    const failed = (error: unknown): void => this.#inTurn(() => this.#fail(jobs, error));
+    const answered = (reply: Reply): void => this.#inTurn(call, () => this.#answer(jobs, reply, sentMs));
+    const failed = (error: unknown): void => this.#inTurn(call, () => this.#fail(jobs, error));
     this.#env.port.send(words, first.io, first.name).then(answered, (error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) return failed(error);
       // Nothing has run: the server was restarted, or its scripts were flushed.
@@ -170,14 +191,15 @@ export class FastPath {
    * server would wait for each other in turn. So each gets a turn of the event loop, in which what it brings
    * about is sent. It takes two, because node-redis sends at the end of a turn.
    */
-  #inTurn(handle: () => void): void {
-    this.#underWay -= 1;
+  #inTurn(call: number, handle: () => void): void {
+    this.#lastAnswered = Math.max(this.#lastAnswered, call);
+    if (this.#isCluster) return handle();
     if (this.#isAnswering) return void this.#behind.push(handle);
     if (this.#underWay > 0) {
       this.#isAnswering = true;
       process.nextTick(this.#answerBehind);
     }
-    handle();
+    this.#handle(handle);
   }
 
   readonly #answerBehind = async (): Promise<void> => {
@@ -185,10 +207,15 @@ export class FastPath {
     for (let handle = this.#behind.shift(); handle !== undefined; handle = this.#behind.shift()) {
       await system.yield();
       await system.yield();
-      handle();
+      this.#handle(handle);
     }
     this.#isAnswering = false;
   };
+
+  #handle(handle: () => void): void {
+    if (this.#areWaiting) process.nextTick(this.#flushSoon);
+    handle();
+  }
 
   #fail(jobs: readonly Job[], error: unknown): void {
     if (isUnsent(error)) for (const { open } of jobs) if (open !== null) open.unanswered -= 1;
@@ -196,21 +223,24 @@ export class FastPath {
   }
 
   #answer(jobs: readonly Job[], reply: Reply, sentMs: number): void {
-    const more = Array.isArray(reply) ? (reply as readonly Reply[]) : [reply];
-    const text = textOf(more[0]);
-    const timeMs = Number(text.slice(0, DIGITS)) / 1_000;
+    let batch: BatchReply;
+    try {
+      batch = readBatch(reply, jobs.length);
+    } catch (error) {
+      return fail(jobs, error);
+    }
+    const { timeMs, fence, letters, decisions } = batch;
     this.#commands.learnTime((jobs[0] as Job).request.keys[0] as string, timeMs, sentMs);
-    const fence = text.slice(DIGITS, 2 * DIGITS);
     let read = 1;
     for (let at = 0; at < jobs.length; at += 1) {
       const job = jobs[at] as Job;
-      const letter = text[2 * DIGITS + at];
+      const letter = letters[at];
       if (job.open !== null) job.open.unanswered -= 1;
       try {
-        if (letter === GRANTED) job.attempted?.(null, { granted: plainGrant(fence, job.request) });
+        if (letter === GRANTED) job.attempted?.(null, { granted: grantOf([fence], job.request) });
         else if (letter === RELEASED) job.released?.(null, true);
         else if (letter === LATE) this.#late(job);
-        else this.#decided(job, more[read++]);
+        else this.#decided(job, decisions[read++]);
       } catch (error) {
         fail([job], error);
       }
