@@ -1,6 +1,8 @@
 // The servers that tests run against, for people: `npm run servers -- start redis` runs one until Ctrl-C,
-// `npm run servers -- install redis` only fetches it. Tests call scripts/servers/*.ts directly.
+// `npm run servers -- install redis` only fetches it, and `install all` fetches what else tests need. Tests call
+// scripts/servers/*.ts directly.
 
+import { findCompiler } from "./servers/compiler.ts";
 import { findProgram } from "./servers/packages.ts";
 import { kinds, type ServerKind } from "./servers/kinds.ts";
 import type { RunningServer } from "./servers/process.ts";
@@ -44,6 +46,7 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   await (command === "start" ? start(known) : install(known));
+  if (command === "install" && names[0] === "all") console.log((await findCompiler()).path);
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

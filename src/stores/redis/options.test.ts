@@ -6,7 +6,7 @@ import { redis } from "./index.ts";
 import { portOf } from "./client/connect.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
-import { storeByUrl } from "../url.ts";
+import { storeByUrl } from "../registry.ts";
 import { nodeSystem } from "../../system/node.ts";
 import { grantOf, readAttempt, readBatch, readPush } from "./commands/script-replies.ts";
 
