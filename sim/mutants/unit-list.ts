@@ -176,8 +176,8 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "stores/redis/scripts/fast-path.lua",
     edits: [
       {
-        find: "local done, answer = pcall(contended, at, item)",
-        put: "local done, answer = true, contended(at, item)",
+        find: "decided, answer = pcall(decide, at, ARGV[at + 1])",
+        put: "answer = decide(at, ARGV[at + 1])",
       },
     ],
     tests: ["test/stores/redis/damaged-neighbour.test.ts"],
