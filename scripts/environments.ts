@@ -62,7 +62,8 @@ function today(): string {
 
 /** The commit that the package was built from; with a plus sign if the sources differ from it. */
 function commit(): string {
-  const git = (...args: string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+  const git = (...args: string[]): string =>
+    execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
   const changed = git("status", "--porcelain", "--", "src", "package.json", "scripts/finish-build.mjs");
   return git("rev-parse", "--short=10", "HEAD") + (changed === "" ? "" : "+");
 }

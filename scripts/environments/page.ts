@@ -27,7 +27,11 @@ function tableOf(results: readonly Result[]): string {
     rows.map((row) => {
       const inRow = results.filter(({ cell }) => cell.row === row);
       const version = inRow.find((result) => result.version !== "")?.version ?? "";
-      return [row, version, ...columns.map((column) => shown(inRow.find(({ cell }) => cell.column === column)))];
+      return [
+        row,
+        version,
+        ...columns.map((column) => shown(inRow.find(({ cell }) => cell.column === column))),
+      ];
     }),
   );
 }

@@ -14,7 +14,6 @@ const run = promisify(execFile);
  */
 const NEVER_UNPACKED: ReadonlySet<string> = new Set(["libc6", "libc-bin", "libgcc-s1", "gcc-12-base"]);
 
-const ARCHIVE = "http://deb.debian.org/debian";
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /** "debian-12-x64", or null where packages of Debian's kind are not to be had. */
@@ -102,11 +101,19 @@ async function privateConfig(work: string, { alone, suite }: UnpackOptions): Pro
   ];
   if (suite !== undefined) {
     const sources = join(work, "sources.list");
-    await writeFile(sources, `deb [signed-by=${KEYRING}] ${ARCHIVE} ${suite} main\n`);
+    await writeFile(sources, `deb [signed-by=${KEYRING}] ${await debianArchive(work)} ${suite} main\n`);
     lines.push(`Dir::Etc::sourcelist "${sources}";`, `Dir::Etc::sourceparts "-";`);
   }
   await writeFile(config, `${lines.join("\n")}\n`);
   return config;
+}
+
+/** The archive of Debian that the sources of this system name. */
+async function debianArchive(work: string): Promise<string> {
+  const output = await command("apt-get", ["indextargets", "--format", "$(REPO_URI)"], work);
+  const archive = output.split("\n").find((uri) => /\/debian\/?$/.test(uri));
+  if (archive === undefined) throw new Error("apt's sources of this system name no archive of Debian");
+  return archive;
 }
 
 /** `name=version` of each package that an installation would add. The named ones are wanted even if installed. */

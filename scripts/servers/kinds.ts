@@ -16,6 +16,8 @@ export interface ServerKind {
   readonly programs: readonly Program[];
   /** Where the programs are unpacked, if another user runs them. */
   readonly cache?: () => string;
+  /** Only `npm run test:all` needs it. */
+  readonly isLong?: boolean;
   start(): Promise<RunningServer>;
 }
 
@@ -23,9 +25,13 @@ export const kinds: Readonly<Record<string, ServerKind>> = {
   etcd: { programs: [etcdProgram], start: () => startEtcd() },
   postgres: { programs: [postgresProgram], cache: readableCache, start: () => startPostgres() },
   mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
-  galera: { programs: [galeraProgram], start: () => startGalera() },
-  mariadb11: { programs: [newestMariadb], start: () => startMariadb({ own: true, newest: true }) },
-  mysql9: { programs: [mysqlProgram], start: () => startMysql() },
+  galera: { programs: [galeraProgram], isLong: true, start: () => startGalera() },
+  mariadb11: {
+    programs: [newestMariadb],
+    isLong: true,
+    start: () => startMariadb({ own: true, newest: true }),
+  },
+  mysql9: { programs: [mysqlProgram], isLong: true, start: () => startMysql() },
   redis: { programs: [redisProgram], start: () => startRedis() },
   sentinel: { programs: [redisProgram], start: () => startSentinel() },
   cluster: { programs: [redisProgram], start: () => startCluster({ replicas: true }) },
