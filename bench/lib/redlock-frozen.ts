@@ -52,7 +52,10 @@ export async function frozen(nodes: readonly RunningServer[]): Promise<object> {
   await locks.close();
   await new Promise((resolve) => setTimeout(resolve, AFTERWARDS_MS));
   return {
-    aims: ["one frozen at most 1.2 x all healthy, memory flat", "three frozen: QuorumError in time, nothing left behind"],
+    aims: [
+      "one frozen at most 1.2 x all healthy, memory flat",
+      "three frozen: QuorumError in time, nothing left behind",
+    ],
     acquireP50Us: {
       healthy: round(healthyUs),
       oneFrozen: round(oneUs),

@@ -63,14 +63,17 @@ interface Spent {
   readonly scripts: number;
 }
 
-async function read(meters: readonly ServerMeter[]): Promise<readonly Awaited<ReturnType<ServerMeter["read"]>>[]> {
+async function read(
+  meters: readonly ServerMeter[],
+): Promise<readonly Awaited<ReturnType<ServerMeter["read"]>>[]> {
   return Promise.all(meters.map((meter) => meter.read()));
 }
 
-async function since(meters: readonly ServerMeter[], before: Awaited<ReturnType<typeof read>>): Promise<Spent> {
-  const each = await Promise.all(
-    before.map((reading, at) => (meters[at] as ServerMeter).since(reading)),
-  );
+async function since(
+  meters: readonly ServerMeter[],
+  before: Awaited<ReturnType<typeof read>>,
+): Promise<Spent> {
+  const each = await Promise.all(before.map((reading, at) => (meters[at] as ServerMeter).since(reading)));
   const sum = (one: keyof Spent): number => each.reduce((all, reading) => all + reading[one], 0);
   return { cpuUs: sum("cpuUs"), scripts: sum("scripts") };
 }

@@ -1,5 +1,5 @@
-// One process that waits for a key of five masters. It is ready when it has opened its store, and ends when it
-// has had the key once. Plain JavaScript, because a hundred of them are started.
+// One process that waits for a key of five masters. It is ready when it has opened its store, and ends when
+// it has had the key once. Plain JavaScript, because a hundred of them are started.
 
 import { createLocks } from "holdfast";
 

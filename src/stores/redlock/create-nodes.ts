@@ -26,13 +26,17 @@ function connectorOf(node: string | object, driver: Driver | undefined, { system
     if (loaded.driver === "ioredis") return connectToNode(node, { driver: "ioredis" }, system);
     const template = templateOf(loaded.module);
     const options = { url: node, ...nodeRedisOptions(null, {}) };
-    return new SingleNode((cancel) => connectNodeRedis(template.duplicate(options), cancel), "", system).open();
+    return new SingleNode(
+      (cancel) => connectNodeRedis(template.duplicate(options), cancel),
+      "",
+      system,
+    ).open();
   };
 }
 
 /**
- * One for all nodes: creating a client takes 25 ms of processor time, because it creates a class. Five of them
- * kept an overloaded machine from ever opening the store.
+ * One for all nodes: creating a client takes 25 ms of processor time, because it creates a class. Five of
+ * them kept an overloaded machine from ever opening the store.
  */
 function templateOf(module: { createClient(options: object): NodeRedisClient }): NodeRedisClient {
   const template = templates.get(module) ?? module.createClient({});

@@ -26,7 +26,7 @@ async function cpuMs(work: (round: number) => Promise<unknown>): Promise<number>
   return Math.min(...each);
 }
 
-it("five nodes share the class of their clients: opening costs less than making three clients (P13)", async () => {
+it("five nodes share the class of their clients: opening costs less than three clients (P13)", async () => {
   const namespace = world.name();
   const opening = await cpuMs(() => world.locks({ namespace }, { driver: "redis" }).tryAcquire("k"));
   const url = (round: number): string => `redis://127.0.0.1:${round + 1}`;
