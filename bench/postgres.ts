@@ -1,6 +1,6 @@
 // The PostgreSQL store against the two bare statements that a lock table is made of, and against what people
-// use today: an advisory loop written by hand, and @verrou/core, on the same server in one run; then many keys
-// at once, one hot key, and crowds of waiters.
+// use today: an advisory loop written by hand, and @verrou/core, on the same server in one run; then many
+// keys at once, one hot key, and crowds of waiters.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,7 +26,7 @@ const TURN_MS = 1_000;
 const SETTLE_MS = 12_000;
 const IDLE_MS = 8_000;
 const MS_PER_TICK = 10;
-const IO: Io = { timeoutMs: 60_000, signal: new AbortController().signal, sleep };
+const io = (): Io => ({ timeoutMs: 60_000, signal: new AbortController().signal, sleep });
 const PLAIN: Omit<Request, "keys" | "id" | "seq"> = {
   mode: "exclusive",
   permits: 1,
@@ -41,7 +41,9 @@ const PLAIN: Omit<Request, "keys" | "id" | "seq"> = {
 };
 const LIBRARIES = ["holdfast, table", "holdfast, advisory", "pg_advisory_lock loop", "@verrou/core"] as const;
 const TAKE =
-  "INSERT INTO bare AS b VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms') ON CONFLICT (k) DO UPDATE SET owner = excluded.owner, ends = excluded.ends WHERE b.owner IS NULL OR b.ends <= clock_timestamp() RETURNING owner";
+  "INSERT INTO bare AS b VALUES ($1, $2, clock_timestamp() + $3 * interval '1 ms') " +
+  "ON CONFLICT (k) DO UPDATE SET owner = excluded.owner, ends = excluded.ends " +
+  "WHERE b.owner IS NULL OR b.ends <= clock_timestamp() RETURNING owner";
 const LET_GO = "UPDATE bare SET owner = NULL WHERE k = $1 AND owner = $2";
 
 export async function run(): Promise<object> {
@@ -127,7 +129,7 @@ async function measureHotKey(url: string, library: string, pool: Pool): Promise<
   return figures;
 }
 
-/** Sections per second of so many tasks with keys of their own, in turns with two bare prepared statements. */
+/** Sections per second of tasks with keys of their own, in turns with two bare prepared statements. */
 async function measureThroughput(url: string): Promise<object> {
   const [ours, theirs] = [
     new Pool({ connectionString: url, max: TASKS }),
@@ -162,23 +164,23 @@ async function measureThroughput(url: string): Promise<object> {
   );
 }
 
-/** One store, whose waiters share its pool and its listening session: what they cost, and how fast they are served. */
+/** What waiters cost, and how fast they are served. All share one pool and one listening session. */
 async function measureWaiting(server: RunningServer, waiting: number): Promise<object> {
   const pool = new Pool({ connectionString: server.url, max: 6 });
   const store = await postgres({ pool }).open({ namespace: "crowd", system: nodeSystem, allow: [] });
   const requestOf = (id: string, seq: number): Request => ({ ...PLAIN, keys: [`crowd:${waiting}`], id, seq });
   const release = async (one: Request, answer: AttemptAnswer): Promise<void> => {
     if (!("granted" in answer)) throw new Error("the lock was not granted");
-    await store.release(one, null, { lastFences: answer.granted.fences }, IO);
+    await store.release(one, null, { lastFences: answer.granted.fences }, io());
   };
   const holder = requestOf("holder", 1);
-  const held = await store.attempt(holder, IO);
+  const held = await store.attempt(holder, io());
   const grantedMs: number[] = [];
   const wait = async (id: string): Promise<void> => {
     let wake = (): void => {};
     const unsubscribe = await store.subscribe?.(requestOf(id, 1), () => wake());
     for (let seq = 1; ; seq += 1) {
-      const answer = await store.attempt(requestOf(id, seq), IO);
+      const answer = await store.attempt(requestOf(id, seq), io());
       if ("granted" in answer) grantedMs.push(performance.now());
       if (!("busy" in answer)) {
         unsubscribe?.();
@@ -232,7 +234,8 @@ function cpuMs(serverPid: number): number {
 async function transactions(pool: Pool): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1_200));
   const text =
-    "SELECT (xact_commit + xact_rollback)::text AS n FROM pg_stat_database WHERE datname = current_database()";
+    "SELECT (xact_commit + xact_rollback)::text AS n FROM pg_stat_database " +
+    "WHERE datname = current_database()";
   const { rows } = await pool.query<{ n: string }>(text);
   return Number(rows[0]?.n);
 }

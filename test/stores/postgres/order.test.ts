@@ -27,8 +27,8 @@ async function queued(
 
 /** Moves a time of a waiter so that it is so far from now. */
 async function move(column: "alive_until" | "called_until", { id }: Request, ms: number): Promise<void> {
-  const text = `UPDATE holdfast_waiter SET ${column} = clock_timestamp() + $2 * interval '1 ms' WHERE id = $1`;
-  await world.ask(text, [id, ms]);
+  const time = "clock_timestamp() + $2 * interval '1 ms'";
+  await world.ask(`UPDATE holdfast_waiter SET ${column} = ${time} WHERE id = $1`, [id, ms]);
 }
 
 it("a waiter keeps its place until a second after the attempt that it promised", async () => {

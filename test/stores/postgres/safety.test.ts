@@ -223,7 +223,11 @@ describe("a role that may not", () => {
   const url = (): string => `${world.url.replace("postgres@", "novice@")}?table=novice`;
   const acquire = async (): Promise<unknown> => {
     const locks = createLocks(url());
-    return locks.using("k", { wait: 60_000 }, () => 7).finally(() => locks.close());
+    try {
+      return await locks.using("k", { wait: 60_000 }, () => 7);
+    } finally {
+      await locks.close();
+    }
   };
 
   it("create functions is told what has to be run, and leaves no half of it (P17)", async () => {
