@@ -1,7 +1,16 @@
 // The results of `npm run environments`, kept per cell with everything that the cell depends on.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { manifest, pack } from "../packed.ts";
 import { type Cell, EXAMPLES, SUBPATH_SOURCES } from "./cells.ts";
@@ -13,8 +22,6 @@ export interface Result {
   readonly version: string;
   readonly isGood: boolean;
   readonly date: string;
-  /** The commit that the package was built from. */
-  readonly commit: string;
 }
 
 /** Projects of packages that nobody has run for so long are removed. */
