@@ -30,6 +30,7 @@ const NOT_STORES = ["shared"];
 
 const subjects: Readonly<Record<string, { readonly store: Subject; readonly server?: Server }>> = {
   etcd: etcdSubject(),
+  "etcd-exclusive": etcdSubject({ order: "exclusive" }),
   memory: { store: memorySubject() },
   local: localSubject(),
   mysql: mysqlSubject("table"),
