@@ -56,7 +56,8 @@ export function judgedHalfOpen({ store, tookMs, kept }: HalfOpenFigures): {
   readonly line: string;
   readonly wrong: readonly string[];
 } {
-  const line = `${store}: next grant after ${tookMs.join(", ")} ms, lease kept in ${kept} of ${tookMs.length} rounds`;
+  const lease = `lease kept in ${kept} of ${tookMs.length} rounds`;
+  const line = `${store}: next grant after ${tookMs.join(", ")} ms, ${lease}`;
   const slow = tookMs.filter((ms) => ms > MOST_MS);
   return {
     line,

@@ -72,9 +72,9 @@ function halfOpenConnections(results: readonly HalfOpenFigures[]): string {
   return `
 ## The next grant over half-open connections
 
-\`npm run faults -- --half-open\`: a client holds a lease, all of its connections fall silent at once, and new ones
-work, as after a NAT timeout. At the default ttl two calls of 2 s without an answer replace a connection; the redlock
-of the fault runs has a ttl of 2 s and shorter calls.
+\`npm run faults -- --half-open\`: a client holds a lease, all of its connections fall silent at once,
+and new ones work, as after a NAT timeout. At the default ttl two calls of 2 s without an answer replace a
+connection. The redlock of the fault runs has a ttl of 2 s and shorter calls.
 
 ${table}
 `;

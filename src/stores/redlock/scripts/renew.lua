@@ -2,8 +2,8 @@
 -- KEYS: 1 the marker, then the record of each lease
 -- ARGV: 1-3 see clock; then per lease its id, its fence as it was proposed, ttl and grace together, label and
 --       the fence in use
--- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and why, then this node's time and its last
---       quarantine; or why this node may not vote (see marker)
+-- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and why, then this node's time
+--       and its last quarantine; or why this node may not vote (see marker)
 --@include clock
 --@include marker
 if not floor then return out() end
