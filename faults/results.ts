@@ -65,7 +65,7 @@ npm run faults -- --help
 \`\`\`
 
 A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
-run that fails keeps its histories, prints where they are, and takes the place of the good one in this table. \`client-wall-clock\`, \`server-clock\`, \`server-slew\` and \`full-disk\` need a C compiler and fail without one.
+run that fails keeps its histories, prints where they are, and takes the place of the good one in this table.
 \`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
 or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
 \`shutdown\`: SIGTERM in the middle of the work; the client closes its locks with a drain of 100 ms and

@@ -10,6 +10,8 @@ export interface UnitMutant extends Pick<Mutant, "name" | "file" | "edits"> {
   readonly needsServer?: true;
 }
 
+const MYSQL_EDGES = ["test/stores/mysql/procedures.test.ts"];
+const MYSQL_MODEL = ["test/stores/mysql/model.test.ts"];
 const ABANDONMENT = ["src/core/lease/abandonment.test.ts"];
 const NEVER_SILENT = { find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" };
 
@@ -174,8 +176,8 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "stores/redis/scripts/fast-path.lua",
     edits: [
       {
-        find: "local done, answer = pcall(contended, at, item)",
-        put: "local done, answer = true, contended(at, item)",
+        find: "decided, answer = pcall(decide, at, ARGV[at + 1])",
+        put: "answer = decide(at, ARGV[at + 1])",
       },
     ],
     tests: ["test/stores/redis/damaged-neighbour.test.ts"],
@@ -236,6 +238,48 @@ export const unitMutants: readonly UnitMutant[] = [
       { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
     ],
     tests: ["test/stores/zookeeper/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "MySQL ends a session that was woken while it read",
+    file: "stores/mysql/wakeup-session.ts",
+    edits: [{ find: "if (!connection.alive || codeOf(error)", put: "if (connection.alive || codeOf(error)" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL cleans away a damaged fence",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: " AND l.fence < {fence_limit}", put: "" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL grants to a newcomer before those who wait",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "IF NOT v_fits OR v_before > 0 OR v_ready", put: "IF NOT v_fits OR v_ready" }],
+    tests: MYSQL_MODEL,
+    needsServer: true,
+  },
+  {
+    name: "MySQL gives a fence by the clock alone",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "SET v_fence = GREATEST(l_fence + 1, v_now);", put: "SET v_fence = v_now;" }],
+    tests: MYSQL_MODEL,
+    needsServer: true,
+  },
+  {
+    name: "MySQL grants a request that has ended",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "SET v_is_ended = 1;", put: "SET v_is_ended = 0;" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL reserves a key for as long as its waiter lives",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "alive_us = LEAST(alive_us, p_now + v_claim)", put: "alive_us = alive_us" }],
+    tests: MYSQL_MODEL,
     needsServer: true,
   },
 ];
