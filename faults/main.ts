@@ -129,6 +129,9 @@ async function runOne(
       `${figures.violations} violations, ${figures.staleWritesRefused} stale writes refused by the guard`,
       `${figures.lostUpdatesWithoutGuard} lost updates without it, longest recovery ${figures.longestRecoveryMs} ms`,
       `longest event-loop delay ${figures.longestLoopDelayMs} ms`,
+      ...((figures.closes ?? 0) === 0
+        ? []
+        : [`${figures.closes} closes, at most ${figures.longestCloseMs} ms beyond their drain`]),
     ].join(", "),
   );
   const strikes = Object.entries(struck).map(([name, times]) => `${name} ${times}`);

@@ -57,10 +57,10 @@ const TABLE: readonly Row[] = [
       "core imports no store, no package and no node: module; core/store and core/system have the types",
   },
   {
-    of: /^stores\/url\.ts$/,
+    of: /^stores\/registry\.ts$/,
     may: [STORE_INDEX, /^core\/errors\.ts$/],
     mayTypes: [CONTRACT],
-    remedy: "the URL table knows the index of each store, errors and the contract",
+    remedy: "the registry knows the index of each store, errors and the contract",
   },
   {
     of: /^stores\//,
@@ -137,7 +137,7 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^create-locks\.ts$/,
-    may: [/^core\//, /^create-locks-for\.ts$/, /^stores\/url\.ts$/, STORE_INDEX],
+    may: [/^core\//, /^create-locks-for\.ts$/, /^stores\/registry\.ts$/, STORE_INDEX],
     remedy: "this file joins core and the stores by URL",
   },
   {

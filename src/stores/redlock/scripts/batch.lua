@@ -156,6 +156,6 @@ local steps = { p = propose, e = finish, w = withdraw }
 for _, at in ipairs(rest) do
   local item = ARGV[at + 2]
   local good, answer = pcall(steps[sub(item, 1, 1)], KEYS[at], item)
-  answers[at - 1] = good and answer or { 'error', tostring(type(answer) == 'table' and answer.err or answer) }
+  answers[at - 1] = good and answer or { 'error', reason(answer) }
 end
 return answers
