@@ -94,6 +94,18 @@ const TABLE: readonly Row[] = [
     remedy: "an adapter imports src/telemetry, core/errors and types of core",
   },
   {
+    of: /^compat\//,
+    may: [/^core\/errors\.ts$/, /^create-locks-for\.ts$/, STORE_INDEX, NODE],
+    mayTypes: [/^core\//],
+    remedy: "a compat layer imports create-locks-for, the index of a store, core/errors and types of core",
+  },
+  {
+    of: /^orm\//,
+    may: [/^orm\/port\.ts$/, /^core\/errors\.ts$/],
+    mayTypes: [CONTRACT],
+    remedy: "an adapter for an ORM imports orm/port, core/errors and types of the contract, and no ORM",
+  },
+  {
     of: /^(cli|demo)\//,
     may: [
       ...PUBLIC,
