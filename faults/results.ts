@@ -69,7 +69,8 @@ run that fails keeps its histories, prints where they are, and takes the place o
 \`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
 or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
 \`shutdown\`: SIGTERM in the middle of the work; the client closes its locks with a drain of 100 ms and
-ends by itself. \`close\` may take 2 s beyond the drain while its process runs, else the run fails (P13). \`half-open\`: connections that exist fall silent, and new ones work.
+ends by itself. \`close\` may take 2 s beyond the drain while its process runs, else the run fails (P13).
+\`half-open\`: connections that exist fall silent, and new ones work.
 That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.long.test.ts\`).
 `;
 

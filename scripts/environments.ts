@@ -32,7 +32,9 @@ for (const cell of wanted) if (performance.now() < lastStartMs) await run(cell);
 
 const results = cells.flatMap((cell) => kept.find(cell) ?? []);
 if (results.length === cells.length)
-  writeParts(join(root, "docs", "environments.md"), { environments: environmentTables(results) });
+  writeParts(join(root, "docs", "environments.md"), {
+    environments: environmentTables(results, packedCommit()),
+  });
 const inChosen = results.filter(({ cell }) => chosen.includes(cell));
 const [missing, failed] = [chosen.length - inChosen.length, inChosen.filter(({ isGood }) => !isGood).length];
 console.log(`${inChosen.length - failed} passed, ${failed} failed, ${missing} not run`);
@@ -48,7 +50,7 @@ async function run(cell: Cell): Promise<void> {
   console.log(`${seconds} s  ${failure === null ? "ok    " : "FAILED"}  ${titleOf(cell)}`);
   if (failure !== null) console.log(failure.trimEnd());
   const version = failure === null ? environments.versionOf(cell) : "";
-  const result: Result = { cell, version, isGood: failure === null, date: today(), commit: commit() };
+  const result: Result = { cell, version, isGood: failure === null, date: today() };
   kept.keep(result);
 }
 
@@ -60,10 +62,10 @@ function today(): string {
   return new Date().toISOString().slice(0, 10);
 }
 
-/** The commit that the package was built from; with a plus sign if the sources differ from it. */
-function commit(): string {
+/** The last commit that changed the package; with a plus sign if the sources differ from it. */
+function packedCommit(): string {
+  const inputs = ["--", "src", "package.json", "scripts/finish-build.mjs"];
   const git = (...args: string[]): string =>
-    execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
-  const changed = git("status", "--porcelain", "--", "src", "package.json", "scripts/finish-build.mjs");
-  return git("rev-parse", "--short=10", "HEAD") + (changed === "" ? "" : "+");
+    execFileSync("git", [...args, ...inputs], { cwd: root, encoding: "utf8" }).trim();
+  return git("log", "-1", "--format=%h") + (git("status", "--porcelain") === "" ? "" : "+");
 }

@@ -22,8 +22,6 @@ export interface Result {
   readonly version: string;
   readonly isGood: boolean;
   readonly date: string;
-  /** The commit that the package was built from. */
-  readonly commit: string;
 }
 
 /** Projects of packages that nobody has run for so long are removed. */

@@ -5,13 +5,11 @@ import type { Result } from "./kept-results.ts";
 
 const GROUPS = ["Runtimes", "Tools", "TypeScript"] as const;
 
-export function environmentTables(results: readonly Result[]): string {
+export function environmentTables(results: readonly Result[], commit: string): string {
   const failed = results.filter(({ isGood }) => !isGood).length;
   const days = [...new Set(results.map(({ date }) => date))].toSorted().join(", ");
-  // Another commit with the same package has the same results.
-  const commits = [...new Set(results.map(({ commit }) => `\`${commit}\``))].join(", ");
   const counted = `${results.length} cells, ${results.length - failed} passed, ${failed} failed. `;
-  const run = `Run on ${days} with the package of commit ${commits}.`;
+  const run = `Run on ${days} with the package of commit \`${commit}\`.`;
   const tables = GROUPS.map((group) => {
     const table = tableOf(results.filter(({ cell }) => cell.group === group));
     return `### ${group}\n\n${table}`;

@@ -144,8 +144,8 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "core/deadlock/detector.ts",
     edits: [
       {
-        find: "const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
-        put: "const all = foreign.length >= 0;",
+        find: "before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        put: "foreign.length >= 0;",
       },
     ],
     tests: ["src/core/deadlock/detector.test.ts"],
@@ -200,8 +200,8 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "stores/mysql/renew.ts",
     edits: [
       {
-        find: `return { state: "unknown", cause: mysqlError(cause, "renew the lease", item.request.keys[0]) };`,
-        put: `throw mysqlError(cause, "renew the lease", item.request.keys[0]);`,
+        find: `return { state: "unknown", cause: mysqlError(`,
+        put: `throw cause; return { state: "unknown", cause: mysqlError(`,
       },
     ],
     tests: ["test/stores/mysql/damaged-neighbour.test.ts"],

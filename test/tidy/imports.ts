@@ -206,9 +206,10 @@ function target(from: string, specifier: string): string {
 function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolean {
   const own = /^stores\/[a-z-]+\//.exec(from)?.[0];
   if (own !== undefined && to.startsWith(own)) return true;
-  // Redlock talks to many Redis nodes: it shares the client adapters, the key names and the server facts of
-  // redis.
-  const oneNode = /^stores\/redis\/(client\/(port|connect)|commands\/keys|topology\/server-info)\.ts$/;
+  // Redlock talks to many Redis nodes: it shares the client adapters, the connection to one node, the key
+  // names and the server facts of redis.
+  const oneNode =
+    /^stores\/redis\/(client\/(port|connect|node-redis)|commands\/keys|topology\/(server-info|single-node))/;
   if (from.startsWith("stores/redlock/") && oneNode.test(to)) return true;
   return (
     row.may.some((path) => path.test(to)) || (typesOnly && (row.mayTypes ?? []).some((path) => path.test(to)))

@@ -19,7 +19,7 @@ it.each(["redis", "ioredis"] as const)("%s by URL: grants again over new connect
   const locks = createLocks(redlock({ nodes, driver }), { namespace: driver, allow: ["fresh-nodes"] });
   await (await locks.acquire("warm up", { wait: "60s" })).release();
   const kept = await locks.acquire("kept", { wait: "60s" });
-  // A grant needs two of the three nodes. What the third was sent must not be lost, as it may have to say yes.
+  // A grant needs two of three nodes. What the third was sent must not be lost, as it may have to say yes.
   const nodesOf = async (key: string): Promise<readonly string[]> =>
     (await locks.inspect(key))?.nodes?.map(({ reason }) => reason.slice(0, "has it held".length)) ?? [];
   await expect.poll(() => nodesOf("kept")).toEqual(Array.from({ length: 3 }, () => "has it held"));

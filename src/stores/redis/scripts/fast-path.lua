@@ -6,8 +6,8 @@
 --             four: the opened store (16 characters), ms (5 digits), one server ("1" or "0"), prefix
 -- ARGV[2..]   per key one item. Of an attempt: "a", "1" for a place in the queue, ttl in us (12 digits), how
 --             long the key is kept for the holder in us (13), how long the record lives in ms (10), numbers
---             behind its fence that it may use (12), and its row from column 84 on. Of a release: the first 19
---             columns of its row, with the last fence that was used, and the id
+--             behind its fence that it may use (12), and its row from column 84 on. Of a release: the first
+--             19 columns of its row, with the last fence that was used, and the id
 -- Returns a text: time in us (16 digits), the fence of what was granted (16), and per key one letter: g
 --         granted, l late, 1 released, + for what the rules said. Then it returns a list: the text, and per
 --         "+" the answer of acquire.lua; "1" or "0" for a release; "" if acquire.lua or release.lua has to be

@@ -1,10 +1,10 @@
 -- The holder and the waiters of each key, and whether this node votes. Changes nothing.
 -- KEYS: 1 the marker, then any number of records
 -- ARGV: 1-3 see clock
--- Returns {} where it votes, else why not (see marker), then per key {the holder (see rules) or none, then
---       label and ms of each waiter} or why it cannot be read, then this node's time and its last quarantine
+-- Returns {} where it votes, else why not (see absence), then per key {the holder (see rules) or none, then
+--       label and ms of each waiter} or why it cannot be read, then this node's clock (see marker)
 --@include clock
---@include marker
+--@include voter
 --@include rules
 
 local function inspect(name)

@@ -2,10 +2,10 @@
 -- KEYS: 1 the marker, then the record of each lease
 -- ARGV: 1-3 see clock; then per lease its id, its fence as it was proposed, ttl and grace together, label and
 --       the fence in use
--- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and why, then this node's time and its last
---       quarantine; or why this node may not vote (see marker)
+-- Returns per lease "renewed", "gone", "revoked:" and the reason, or "failed:" and why, then this node's
+--       clock (see marker); or why this node may not vote (see absence)
 --@include clock
---@include marker
+--@include voter
 if not floor then return out() end
 --@include rules
 
