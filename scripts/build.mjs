@@ -1,7 +1,7 @@
-// Embeds scripts and statements, compiles src/ into dist/ by plain tsc, finishes the output and makes the
-// command executable.
+// Embeds scripts and statements, compiles src/ into dist/ by plain tsc, finishes the output and bundles
+// the command.
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { finishBuild } from "./finish-build.mjs";
@@ -19,6 +19,6 @@ execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], {
   stdio: "inherit",
   cwd: root,
 });
-finishBuild(join(root, "dist"));
-const command = join(root, "dist", "cli", "main.js");
-if (existsSync(command)) chmodSync(command, 0o755);
+const dist = join(root, "dist");
+finishBuild(dist);
+execFileSync(process.execPath, [join(import.meta.dirname, "bundle-command.mjs"), dist], { stdio: "inherit" });

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
-import { LockError } from "../index.ts";
+import { LockError } from "../surface.ts";
 import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { complain, complainJson } from "./output.ts";
 import { makeProgram } from "./program.ts";

@@ -2,7 +2,7 @@
 // is called, so that `holdfast run` starts fast. Nothing here touches a store.
 
 import { readFileSync } from "node:fs";
-import { Command, Option } from "commander";
+import { Argument, Command, Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { readEnvironment } from "./environment.ts";
 import type { BenchFlags } from "./bench.ts";
@@ -14,12 +14,13 @@ import {
   readCount,
   readDuration,
   readExitCode,
+  readFd,
   readFence,
   readSeconds,
   type StoreFlags,
 } from "./options.ts";
 import { described, withExamples } from "./help.ts";
-import { complain } from "./output.ts";
+import { complain, print } from "./output.ts";
 import type { RevokeFlags } from "./revoke.ts";
 import type { RunFlags } from "./run.ts";
 import type { SchemaFlags } from "./schema.ts";
@@ -44,10 +45,10 @@ Examples:
   holdfast doctor --store redis://cache:6379    is this store safe to lock on?
 
 Every option may be an environment variable; holdfast COMMAND --help names them. NO_COLOR takes the colours away.
-
-Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not found;
-64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
 `;
+
+export const EXIT_TEXT = `Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not
+found; 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.`;
 
 export interface Listener {
   /** Before a command runs: its flags, of which some may have come from the environment. */
@@ -62,13 +63,16 @@ export function makeProgram({ chosen, ended }: Listener): Command {
     .version(version(), "-V, --version")
     .enablePositionalOptions()
     .exitOverride()
-    .configureOutput({ outputError: (text) => complain(`${oneLine(text)} (see holdfast --help)`) })
+    .configureOutput({
+      writeOut: print,
+      outputError: (text) => complain(`${oneLine(text)} (see holdfast --help)`),
+    })
     .configureHelp({
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`,
       visibleArguments: () => [],
       optionDescription: described,
     })
-    .addHelpText("after", EXAMPLES);
+    .addHelpText("after", `${EXAMPLES}\n${EXIT_TEXT}\n`);
   addRun(program, ended);
   addLs(program, ended);
   addInspect(program, ended);
@@ -77,6 +81,7 @@ export function makeProgram({ chosen, ended }: Listener): Command {
   addDoctor(program, ended);
   addBench(program, ended);
   addSchema(program, ended);
+  addCompletion(program, ended);
   program.commands.forEach(withExamples);
   return program.hook("preAction", (_program, command) => {
     readEnvironment(command, process.env);
@@ -107,6 +112,7 @@ function addRun(program: Command, ended: (exitCode: number) => void): void {
     )
     .option("--allow <name>", ALLOW, collect)
     .option("-E, --busy-code <n>", "exit code when busy (default 75)", readExitCode)
+    .option("--json-to <fd>", "the JSON object of --json to this descriptor, and words to stderr", readFd)
     .option("-q, --quiet", "no words on stderr");
   addStoreOptions(run).action(async (key: string, rest: readonly string[], flags: RunFlags) => {
     const command = commandOf(rest);
@@ -188,6 +194,15 @@ function addSchema(program: Command, ended: (exitCode: number) => void): void {
     });
 }
 
+function addCompletion(program: Command, ended: (exitCode: number) => void): void {
+  program
+    .command("completion")
+    .usage("bash|zsh|fish")
+    .description("print the completion of this command for a shell")
+    .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
+    .action(async (shell: string) => ended((await import("./completion.ts")).completion(shell, program)));
+}
+
 /**
  * What stands after KEY: "--" and the command. Everything else is refused, so that no flag goes to the
  * wrong program.
@@ -211,7 +226,11 @@ function oneLine(text: string): string {
     .replace(/\s*\n\s*/g, " ");
 }
 
+/** Set by the bundle. */
+declare const HOLDFAST_VERSION: string | undefined;
+
 function version(): string {
+  if (typeof HOLDFAST_VERSION === "string") return HOLDFAST_VERSION;
   const file = new URL("../../package.json", import.meta.url);
   return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
 }

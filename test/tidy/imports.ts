@@ -58,9 +58,9 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^stores\/url\.ts$/,
-    may: [STORE_INDEX, /^core\/errors\.ts$/],
+    may: [STORE_INDEX, /^stores\/schemes\.ts$/],
     mayTypes: [CONTRACT],
-    remedy: "the URL table knows the index of each store, errors and the contract",
+    remedy: "the URL table knows the index of each store, the schemes and the contract",
   },
   {
     of: /^stores\//,
@@ -100,12 +100,14 @@ const TABLE: readonly Row[] = [
       /^(cli|demo)\//,
       /^system\/node\.ts$/,
       NODE_VERSION,
-      /^stores\/local\/machine\.ts$/,
+      /^(surface|create-locks-for)\.ts$/,
+      /^stores\/(schemes|local\/machine)\.ts$/,
       NODE,
       OUTSIDE,
     ],
     remedy:
-      "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
+      "the command uses the public API: src/surface.ts, create-locks-for, the index of a store, " +
+      "stores/schemes and stores/local/machine",
   },
   {
     of: /^testing\/test-(locks|store)\.ts$/,
