@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { writePage } from "./dashboard.mjs";
 import { finishBuild } from "./finish-build.mjs";
 import { writeGenerated } from "./lua.mjs";
 import { writeSql } from "./sql.mjs";
@@ -14,6 +15,7 @@ const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "ts
 
 writeGenerated();
 writeSql();
+writePage();
 rmSync(join(root, "dist"), { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], {
   stdio: "inherit",

@@ -7,6 +7,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:
 import { join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
+import { PAGE_PACKAGES } from "./dashboard.mjs";
 import { writeLicenses } from "./licenses.mjs";
 
 const root = join(import.meta.dirname, "..");
@@ -37,6 +38,7 @@ async function bundleCommand(dist) {
   writeLicenses(
     join(dist, "third-party-licenses.txt"),
     output.flatMap(({ moduleIds }) => moduleIds),
+    PAGE_PACKAGES,
   );
 }
 

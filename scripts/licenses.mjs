@@ -8,9 +8,11 @@ const PACKAGE = /node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/;
 /**
  * @param {string} file what to write
  * @param {readonly string[]} modules paths of the modules in the bundle
+ * @param {readonly string[]} packages bundled elsewhere
  */
-export function writeLicenses(file, modules) {
-  const names = new Set(modules.flatMap((path) => PACKAGE.exec(path)?.[1]?.replaceAll("\\", "/") ?? []));
+export function writeLicenses(file, modules, packages) {
+  const found = modules.flatMap((path) => PACKAGE.exec(path)?.[1]?.replaceAll("\\", "/") ?? []);
+  const names = new Set([...found, ...packages]);
   const texts = [...names].sort().map((name) => {
     const folder = join(root, "node_modules", name);
     const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));

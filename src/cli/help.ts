@@ -25,6 +25,8 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 Exit code: 69 a danger or no store, otherwise 0; with --strict 1 after a warning.`,
   completion: `  source <(holdfast completion bash)               in ~/.bashrc
   holdfast completion fish > ~/.config/fish/completions/holdfast.fish`,
+  dashboard: `  holdfast dashboard --store redis://cache:6379
+  HOLDFAST_TOKEN=... holdfast dashboard --listen 0.0.0.0:8080 --allow-revoke`,
   bench: `  holdfast bench --store redis://cache:6379 --for 5s`,
 };
 

@@ -6,6 +6,7 @@ import { Argument, Command, Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { readEnvironment } from "./environment.ts";
 import type { BenchFlags } from "./bench.ts";
+import type { DashboardFlags } from "./dashboard.ts";
 import type { DoctorFlags } from "./doctor.ts";
 import type { LsFlags } from "./ls.ts";
 import {
@@ -47,8 +48,8 @@ Examples:
 Every option may be an environment variable; holdfast COMMAND --help names them. NO_COLOR takes the colours away.
 `;
 
-export const EXIT_TEXT = `Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not
-found; 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.`;
+export const EXIT_TEXT = `Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not
+executable/not found; 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.`;
 
 export interface Listener {
   /** Before a command runs: its flags, of which some may have come from the environment. */
@@ -80,6 +81,7 @@ export function makeProgram({ chosen, ended }: Listener): Command {
   addRevoke(program, ended);
   addDoctor(program, ended);
   addBench(program, ended);
+  addDashboard(program, ended);
   addSchema(program, ended);
   addCompletion(program, ended);
   program.commands.forEach(withExamples);
@@ -180,6 +182,19 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
     .option("--tasks <n>", "so many at once (default 16)", readCount)
     .option("--allow <name>", ALLOW, collect)
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
+}
+
+function addDashboard(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(
+    program
+      .command("dashboard")
+      .usage("[options]")
+      .description("a page in the browser, until a signal ends it"),
+  )
+    .option("--listen <host:port>", "where to listen (default 127.0.0.1:0, any free port)")
+    .option("--allow-revoke", "the page may revoke; a token is made and printed unless one is given")
+    .option("--token <text>", "what the page asks for; needed for an address that is not loopback")
+    .action(async (flags: DashboardFlags) => ended(await (await import("./dashboard.ts")).dashboard(flags)));
 }
 
 function addSchema(program: Command, ended: (exitCode: number) => void): void {

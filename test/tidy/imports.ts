@@ -88,6 +88,12 @@ const TABLE: readonly Row[] = [
     remedy: "a guard imports core/errors, core/key and types of core",
   },
   {
+    of: /^dashboard\//,
+    may: [/^dashboard\//, /^core\/errors\.ts$/, NODE],
+    mayTypes: [/^core\//],
+    remedy: "the dashboard imports core/errors and types of core",
+  },
+  {
     of: /^(otel|prometheus|telemetry|web-locks)\//,
     may: [/^telemetry\//, /^core\/errors\.ts$/, NODE],
     mayTypes: [/^core\//],
@@ -100,7 +106,7 @@ const TABLE: readonly Row[] = [
       /^(cli|demo)\//,
       /^system\/node\.ts$/,
       NODE_VERSION,
-      /^(surface|create-locks-for)\.ts$/,
+      /^(surface|create-locks-for|dashboard\/index)\.ts$/,
       /^stores\/(schemes|local\/machine)\.ts$/,
       NODE,
       OUTSIDE,
