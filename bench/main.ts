@@ -16,6 +16,7 @@ const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>
   local: () => import("./local.ts"),
   losses: () => import("./losses.ts"),
   mysql: () => import("./mysql.ts"),
+  "scale-mysql": () => import("./scale-mysql.ts"),
   postgres: () => import("./postgres.ts"),
   redis: () => import("./redis.ts"),
   redlock: () => import("./redlock.ts"),

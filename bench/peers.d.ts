@@ -130,7 +130,3 @@ declare module "@microfleet/ioredis-lock" {
 declare module "@verrou/core/drivers/knex" {
   export function knexStore(options: { connection: unknown }): object;
 }
-
-declare module "knex" {
-  export default function knex(options: object): { destroy(): Promise<void> };
-}

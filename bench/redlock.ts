@@ -6,6 +6,7 @@ import { startRedis } from "../scripts/servers/redis.ts";
 import { type Reading, ServerMeter } from "./lib/redis-meter.ts";
 import type { Contender } from "./lib/redis-peers.ts";
 import { frozen } from "./lib/redlock-frozen.ts";
+import { waiting } from "./lib/redlock-waiting.ts";
 import { contender, type Library, PEERS } from "./lib/redlock-peers.ts";
 import { jain, median, quantile, round } from "./lib/stats.ts";
 import { together } from "./lib/workers.ts";
@@ -34,6 +35,7 @@ export async function run(): Promise<object> {
       sequential: await sequential(urls),
       manyKeys: await manyKeys(urls, meters),
       hotKey: await hotKey(urls, meters),
+      waiting: shown("processes that wait", await waiting(urls, meters)),
       frozen: shown("nodes that stand still", await frozen(nodes)),
     };
   } finally {

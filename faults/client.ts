@@ -91,11 +91,11 @@ async function close(): Promise<void> {
 
 /** As a program does at SIGTERM: its tasks may finish for a while, and those that do not are told. */
 async function shutDown(): Promise<void> {
-  journal.write({ type: "closing", at: nowMs(), client: name });
+  journal.write({ type: "closing", at: nowMs(), client: name, drainMs: DRAIN_MS });
   await locks.close({ drain: DRAIN_MS });
+  journal.write({ type: "closed", at: nowMs(), client: name });
   finish.abort();
   await Promise.all(tasks);
-  journal.write({ type: "closed", at: nowMs(), client: name });
   watch.stop();
   resource.close();
   process.disconnect();

@@ -21,6 +21,7 @@ export const USAGE = `npm run faults -- [--store NAME] [--fault NAME] [options]
   --all             every fault that can happen to the store
   --missing         the same, those without a result only
   --outage          freezes the servers under load, then keeps them down, and measures what that costs (P20)
+  --half-open       silences the connections that exist, and measures the time to the next grant (P13)
   --rate N          with --outage: tryAcquire per second (default ${DEFAULT_RATE})
   --list            which faults there are for each store, and which have a result
   --report          makes docs/evidence.md of the results
@@ -34,7 +35,7 @@ Exits with 0 when every promise was kept, 1 when one was not or a run could not 
 export const WRONG_USAGE = 64;
 
 export interface Command {
-  readonly do: "help" | "list" | "report" | "outage" | "all" | "missing" | "one";
+  readonly do: "help" | "list" | "report" | "outage" | "half-open" | "all" | "missing" | "one";
   /** Null where none was named. */
   readonly store: string | null;
   readonly fault: string;
@@ -58,6 +59,7 @@ export function parse(args: readonly string[]): Command {
       grace: { type: "string" },
       cheat: { type: "string" },
       outage: { type: "boolean", default: false },
+      "half-open": { type: "boolean", default: false },
       rate: { type: "string", default: String(DEFAULT_RATE) },
       all: { type: "boolean", default: false },
       missing: { type: "boolean", default: false },
@@ -70,7 +72,7 @@ export function parse(args: readonly string[]): Command {
   const { store, fault, grace } = values;
   if (store !== undefined && !targetNames.includes(store)) throw new Error(`there is no store ${store}`);
   const cheats = (values.cheat?.split(",") ?? []).map(cheatNamed);
-  const kinds = ["help", "list", "report", "outage", "missing", "all"] as const;
+  const kinds = ["help", "list", "report", "outage", "half-open", "missing", "all"] as const;
   return {
     do: kinds.find((kind) => values[kind]) ?? "one",
     store: store ?? null,

@@ -1,7 +1,8 @@
 // What a run amounts to, in numbers: counted from its history, nothing estimated.
 
 import { beliefs, type Belief } from "../sim/beliefs.ts";
-import { ofType } from "../sim/history.ts";
+import { closings } from "../sim/checkers/shutdown.ts";
+import { type History, ofType } from "../sim/history.ts";
 import type { Histories, Span } from "./histories.ts";
 import type { Expected, Verdict } from "./verdict.ts";
 
@@ -25,6 +26,10 @@ export interface Figures {
   readonly longestRecoveryMs: number;
   /** Of clients that nobody had stopped. */
   readonly longestLoopDelayMs: number;
+  /** Clients that closed their locks in the middle of their work; absent in results from before 0.2. */
+  readonly closes?: number;
+  /** What the slowest of them took beyond its drain, while its process ran. */
+  readonly longestCloseMs?: number;
 }
 
 /** The first turn after a pause belongs to the pause. */
@@ -53,7 +58,13 @@ export function figuresOf(
     ).length,
     longestRecoveryMs: Math.round(longestRecovery(beliefs(history), histories)),
     longestLoopDelayMs: Math.round(longestLoopDelay(histories)),
+    ...closesOf(history),
   };
+}
+
+function closesOf(history: History): Pick<Figures, "closes" | "longestCloseMs"> {
+  const beyondMs = closings(history).map(({ tookMs, drainMs }) => Math.max(0, tookMs - drainMs));
+  return { closes: beyondMs.length, longestCloseMs: Math.round(Math.max(0, ...beyondMs)) };
 }
 
 function longestRecovery(all: readonly Belief[], { struck, crashed }: Histories): number {

@@ -4,8 +4,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { putJsonLine } from "../scripts/json-lines.ts";
 import { type Command, parse, USAGE, WRONG_USAGE } from "./command.ts";
 import { faultsOf, MIXED } from "./plugins/index.ts";
+import { HALF_OPEN_RESULTS, halfOpen, judgedHalfOpen } from "./half-open.ts";
 import { judged, outage } from "./outage.ts";
 import { readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
@@ -46,6 +48,8 @@ async function obey(asked: Command): Promise<void> {
       return list(stores);
     case "outage":
       return runOutage(asked.store ?? "redis", asked);
+    case "half-open":
+      return runHalfOpen(stores, asked);
     case "all":
     case "missing":
       return runAll(stores, asked);
@@ -67,6 +71,17 @@ async function list(stores: readonly string[]): Promise<void> {
       (fault) => `${fault}${results.has(`${store} ${fault}`) ? "*" : ""}`,
     );
     console.log(`${store}: ${[...shown, MIXED].join(", ")}`);
+  }
+}
+
+async function runHalfOpen(stores: readonly string[], { keepsResult }: Command): Promise<void> {
+  for (const store of stores) {
+    const figures = await halfOpen(store);
+    const { line, wrong } = judgedHalfOpen(figures);
+    console.log(line);
+    for (const one of wrong) console.error(one);
+    if (wrong.length > 0) process.exitCode = 1;
+    if (keepsResult) putJsonLine(HALF_OPEN_RESULTS, figures, (one) => one.store);
   }
 }
 
@@ -129,6 +144,9 @@ async function runOne(
       `${figures.violations} violations, ${figures.staleWritesRefused} stale writes refused by the guard`,
       `${figures.lostUpdatesWithoutGuard} lost updates without it, longest recovery ${figures.longestRecoveryMs} ms`,
       `longest event-loop delay ${figures.longestLoopDelayMs} ms`,
+      ...((figures.closes ?? 0) === 0
+        ? []
+        : [`${figures.closes} closes, at most ${figures.longestCloseMs} ms beyond their drain`]),
     ].join(", "),
   );
   const strikes = Object.entries(struck).map(([name, times]) => `${name} ${times}`);

@@ -5,6 +5,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readSuiteResults } from "../bench/results.ts";
 import { figure, markdownTable } from "../scripts/generated.ts";
+import { readJsonLines } from "../scripts/json-lines.ts";
+import { HALF_OPEN_RESULTS, type HalfOpenFigures } from "./half-open.ts";
 import { type Moment, soakPlot } from "./soak/plot.ts";
 
 const ROOT: string = join(import.meta.dirname, "..");
@@ -49,7 +51,33 @@ export function moreEvidence(): string {
   const losses = readSuiteResults().find(({ suite }) => suite === "losses") as Losses | undefined;
   const soak = readSoak("faults/soak/results/redis.json");
   if (soak !== null) writeFileSync(join(ROOT, "docs", "plots", "soak.svg"), soakPlot(soak.moments));
-  return [losses === undefined ? "" : peers(losses), soak === null ? "" : longRun(soak)].join("");
+  return [
+    halfOpenConnections(readJsonLines<HalfOpenFigures>(HALF_OPEN_RESULTS)),
+    losses === undefined ? "" : peers(losses),
+    soak === null ? "" : longRun(soak),
+  ].join("");
+}
+
+function halfOpenConnections(results: readonly HalfOpenFigures[]): string {
+  if (results.length === 0) return "";
+  const table = markdownTable(
+    ["store", "next grant, each round", "lease of before", "server"],
+    results.map(({ store, tookMs, kept, version }) => [
+      store,
+      tookMs.map(ms).join(", "),
+      `held in ${kept} of ${tookMs.length}`,
+      version,
+    ]),
+  );
+  return `
+## The next grant over half-open connections
+
+\`npm run faults -- --half-open\`: a client holds a lease, all of its connections fall silent at once,
+and new ones work, as after a NAT timeout. At the default ttl two calls of 2 s without an answer replace a
+connection. The redlock of the fault runs has a ttl of 2 s and shorter calls.
+
+${table}
+`;
 }
 
 function readSoak(path: string): Soak | null {

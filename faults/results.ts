@@ -65,11 +65,12 @@ npm run faults -- --help
 \`\`\`
 
 A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
-run that fails keeps its histories, prints where they are, and takes the place of the good one in this table. \`client-wall-clock\`, \`server-clock\`, \`server-slew\` and \`full-disk\` need a C compiler and fail without one.
+run that fails keeps its histories, prints where they are, and takes the place of the good one in this table.
 \`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
 or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
 \`shutdown\`: SIGTERM in the middle of the work; the client closes its locks with a drain of 100 ms and
-ends by itself. \`half-open\`: connections that exist fall silent, and new ones work.
+ends by itself. \`close\` may take 2 s beyond the drain while its process runs, else the run fails (P13).
+\`half-open\`: connections that exist fall silent, and new ones work.
 That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.long.test.ts\`).
 `;
 
@@ -112,8 +113,16 @@ const COLUMNS: readonly (readonly [title: string, show: (result: Result) => stri
   ["stale writes refused", ({ staleWritesRefused }) => number(staleWritesRefused)],
   ["lost updates without guard", ({ lostUpdatesWithoutGuard }) => number(lostUpdatesWithoutGuard)],
   ["longest recovery", ({ longestRecoveryMs }) => `${number(longestRecoveryMs)} ms`],
+  [
+    "longest close beyond its drain",
+    ({ longestCloseMs }) => (longestCloseMs ? `${number(longestCloseMs)} ms` : ""),
+  ],
   ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
-  ["versions", ({ versions }) => [versions.server, `Node ${versions.node}`].filter(Boolean).join(", ")],
+  [
+    "versions",
+    ({ versions: { holdfast, server, node } }) =>
+      [`holdfast ${holdfast}`, server, `Node ${node}`].filter(Boolean).join(", "),
+  ],
 ];
 
 const number = (value: number): string => value.toLocaleString("en");

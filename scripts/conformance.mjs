@@ -1,5 +1,6 @@
-// `RUNTIME scripts/conformance.mjs memory|local|redis|postgres`: the conformance suite on the compiled
-// package, without a test runner, so that every runtime can run it. The last line is `N passed, N failed`.
+// `RUNTIME scripts/conformance.mjs memory|local|redis|postgres [times [case ...]]`: the conformance suite on
+// the compiled package, without a test runner, so that every runtime can run it. The last line is
+// `N passed, N failed, N repeated after a stall`.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,15 +64,23 @@ async function onServer(name, open) {
   };
 }
 
-const make = subjects[process.argv[2]];
+const [name, times = "1", ...ids] = process.argv.slice(2);
+const make = subjects[name];
 if (make === undefined) {
-  console.error(`usage: scripts/conformance.mjs ${Object.keys(subjects).join("|")}`);
+  console.error(`usage: scripts/conformance.mjs ${Object.keys(subjects).join("|")} [times [case ...]]`);
   process.exit(64);
 }
 const { subject, server, end } = await make();
 const selected = new Set(planFor(subject.guarantees).run);
-const chosen = allCases.filter(({ id }) => selected.has(id));
-let [passed, failed] = [0, 0];
+const suite = allCases.filter(({ id }) => selected.has(id) && (ids.length === 0 || ids.includes(id)));
+const chosen = Array.from({ length: Number(times) }, () => suite).flat();
+let [passed, failed, repeated] = [0, 0, 0];
+// The suite warns of every case that it repeats.
+const warn = console.warn;
+console.warn = (...args) => {
+  repeated += 1;
+  warn(...args);
+};
 
 async function run(one) {
   try {
@@ -96,5 +105,5 @@ await Promise.all(
 for (const one of alone) await run(one);
 await end?.();
 rmSync(dir, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
+console.log(`${passed} passed, ${failed} failed, ${repeated} repeated after a stall`);
 process.exit(failed > 0 || passed === 0 ? 1 : 0);

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const stores = join(import.meta.dirname, "..", "src", "stores");
 
 /** What is only included by others is no script of its own. */
-const LIBRARIES = new Set(["clock", "head", "record", "ledger", "rules", "guarded", "marker"]);
+const LIBRARIES = new Set("clock head time record ledger rules guarded marker absence voter".split(" "));
 
 /** The stores that have scripts. */
 export const scriptedStores = ["redis", "redlock"];

@@ -1,13 +1,22 @@
-// `npm run runtimes -- [22 24 26 bun deno mixed]`: the conformance suite on other versions of Node, on Bun
-// and on Deno, each with memory, local, redis and postgres, and with children of all of them in one
-// directory. `npm test` does not run this: it tests the Node that runs it.
+// `npm run runtimes -- [--store redis] [--case order/fifo] [--times N] [22 24 26 bun deno mixed]`: the
+// conformance suite on other versions of Node, on Bun and on Deno, each with memory, local, redis and
+// postgres, and with children of all of them in one directory. `npm test` does not run this: it tests the
+// Node that runs it. --case (several times if needed) runs these cases only, each --times times.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { runtimeProgram, runtimeVersion } from "./environments/runtimes.ts";
 
 const root = join(import.meta.dirname, "..");
-const STORES = ["memory", "local", "redis", "postgres"];
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    store: { type: "string", multiple: true, default: ["memory", "local", "redis", "postgres"] },
+    case: { type: "string", multiple: true, default: [] },
+    times: { type: "string", default: "1" },
+  },
+});
 const MIXED = ["24", "bun", "deno"];
 
 /** The program and its arguments. */
@@ -18,8 +27,10 @@ function commandOf(runtime: string): readonly string[] {
 function run(title: string, command: readonly string[], store: string, env: NodeJS.ProcessEnv = {}): boolean {
   const startMs = performance.now();
   const [program, ...args] = command as readonly [string, ...string[]];
-  const { status, stdout, stderr } = spawnSync(program, [...args, "scripts/conformance.mjs", store], {
+  const suite = ["scripts/conformance.mjs", store, values.times, ...values.case];
+  const { status, stdout, stderr } = spawnSync(program, [...args, ...suite], {
     cwd: root,
+    maxBuffer: 64 * 1024 * 1024,
     encoding: "utf8",
     env: { ...process.env, HOLDFAST_TEST_NODE: process.execPath, ...env },
   });
@@ -36,10 +47,9 @@ function conformance(runtime: string): boolean {
   }
   const isNode = /^\d/.test(runtime);
   const name = `${isNode ? "node" : runtime} ${runtimeVersion(runtime)}`;
-  const results = STORES.map((store) => run(`${store}, ${name}`, commandOf(runtime), store));
+  const results = values.store.map((store) => run(`${store}, ${name}`, commandOf(runtime), store));
   return results.every(Boolean);
 }
 
-const chosen = process.argv.slice(2);
-const wanted = chosen.length > 0 ? chosen : ["22", "24", "26", "bun", "deno", "mixed"];
+const wanted = positionals.length > 0 ? positionals : ["22", "24", "26", "bun", "deno", "mixed"];
 process.exitCode = wanted.map(conformance).every(Boolean) ? 0 : 1;

@@ -1,11 +1,17 @@
 // The servers that tests run against, for people: `npm run servers -- start redis` runs one until Ctrl-C,
-// `npm run servers -- install redis` only fetches it. Tests call scripts/servers/*.ts directly.
+// `npm run servers -- install redis` only fetches it, and `install default` everything that `npm test` needs.
+// Tests call scripts/servers/*.ts directly.
 
+import { findCompiler } from "./servers/compiler.ts";
 import { findProgram } from "./servers/packages.ts";
 import { kinds, type ServerKind } from "./servers/kinds.ts";
 import type { RunningServer } from "./servers/process.ts";
 
-const NAMES = [...Object.keys(kinds), "all"].join(", ");
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  all: Object.keys(kinds),
+  default: Object.keys(kinds).filter((name) => kinds[name]?.isLong !== true),
+};
+const NAMES = [...Object.keys(kinds), ...Object.keys(GROUPS)].join(", ");
 const USAGE = `usage: npm run servers -- start|install NAME...    (names: ${NAMES})`;
 
 async function install(chosen: readonly ServerKind[]): Promise<void> {
@@ -35,7 +41,8 @@ async function start(chosen: readonly ServerKind[]): Promise<void> {
 
 async function main(args: readonly string[]): Promise<void> {
   const [command, ...names] = args;
-  const wanted = names[0] === "all" ? Object.keys(kinds) : names;
+  const group = GROUPS[names[0] ?? ""];
+  const wanted = group ?? names;
   const chosen = wanted.map((name) => (Object.hasOwn(kinds, name) ? kinds[name] : undefined));
   const known = chosen.filter((kind) => kind !== undefined);
   if (known.length === 0 || known.length < names.length || (command !== "start" && command !== "install")) {
@@ -44,6 +51,7 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   await (command === "start" ? start(known) : install(known));
+  if (command === "install" && group !== undefined) console.log((await findCompiler()).path);
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

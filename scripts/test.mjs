@@ -15,7 +15,8 @@ async function main() {
   parts.push(...(await Promise.all(statics.map((part) => part()))));
   // First, because to unpack servers beside the tests would slow them down. Takes a second when they are
   // there.
-  parts.push(await runPart("install", ["--import", "tsx", "scripts/servers.ts", "install", "all"]));
+  const servers = isAll ? "all" : "default";
+  parts.push(await runPart("install", ["--import", "tsx", "scripts/servers.ts", "install", servers]));
   const names = testParts(root)
     .filter(({ isLong }) => isAll || !isLong)
     .map(({ name }) => name);

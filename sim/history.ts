@@ -78,6 +78,8 @@ export interface ClientState {
   readonly type: "paused" | "resumed" | "crashed" | "closing" | "closed";
   readonly at: number;
   readonly client: string;
+  /** Of `closing`: how long callbacks may go on, where the client says so. */
+  readonly drainMs?: number;
 }
 
 /** The store's own truth, where the run can see it. `until` is in true ms. */

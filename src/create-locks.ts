@@ -5,7 +5,7 @@ import { InvalidArgumentError } from "./core/errors.ts";
 import type { LocksOptions } from "./core/options.ts";
 import type { Store } from "./core/store.ts";
 import { createLocksFor, isStore } from "./create-locks-for.ts";
-import { storeByUrl } from "./stores/url.ts";
+import { storeByUrl } from "./stores/registry.ts";
 
 /**
  * Locks over a store: the embedded one without an argument, one by URL, or one that was made by its factory.

@@ -51,5 +51,6 @@ export type {
   LossReason,
   Mode,
   Store,
+  TransactionPort,
   WaiterInfo,
 } from "./core/store.ts";

@@ -1,5 +1,7 @@
 // What nodes that stand still cost: one, two and three of five stopped by SIGSTOP, and what is left on them when they go on.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { createLocks, QuorumError } from "holdfast";
 import { Redis } from "ioredis";
 import type { RunningServer } from "../../scripts/servers/process.ts";
@@ -13,6 +15,11 @@ const WAIT_MS = 300;
 /** min(2 s, ttl / 3) with the default ttl of 30 s: P13 says that an acquire settles within its wait and this. */
 const CALL_MS = 2_000;
 const AFTERWARDS_MS = 1_000;
+const MEMORY_CYCLES = 100_000;
+const TASKS = 64;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 export async function frozen(nodes: readonly RunningServer[]): Promise<object> {
   const urls = nodes.map(({ url }) => url);
@@ -38,13 +45,17 @@ export async function frozen(nodes: readonly RunningServer[]): Promise<object> {
     }
   };
   const oneUs = await stopped(1, p50);
+  const oneFrozenMemory = await stopped(1, () => memory(locks));
   const again = await p50();
   const twoUs = await stopped(2, p50);
   const refusals = await stopped(3, () => refused(locks));
   await locks.close();
   await new Promise((resolve) => setTimeout(resolve, AFTERWARDS_MS));
   return {
-    aims: ["one frozen at most 1.2 x all healthy", "three frozen: QuorumError in time, nothing left behind"],
+    aims: [
+      "one frozen at most 1.2 x all healthy, memory flat",
+      "three frozen: QuorumError in time, nothing left behind",
+    ],
     acquireP50Us: {
       healthy: round(healthyUs),
       oneFrozen: round(oneUs),
@@ -52,9 +63,32 @@ export async function frozen(nodes: readonly RunningServer[]): Promise<object> {
       twoFrozen: round(twoUs),
       oneFrozenOfHealthy: round(oneUs / Math.min(healthyUs, again)),
     },
+    oneFrozenMemory,
     threeFrozen: { ...refusals, leftBehind: await leftOn(urls) },
     firstAcquireOfPeersWithOneFrozenMs: await peers(urls, stopped),
   };
+}
+
+/** What many cycles leave behind. The first tenth fills what is bounded. */
+async function memory(locks: ReturnType<typeof createLocks>): Promise<object> {
+  await crowd(locks, MEMORY_CYCLES / 10);
+  const before = heapMb();
+  await crowd(locks, MEMORY_CYCLES);
+  return { cycles: MEMORY_CYCLES, heapMb: round(before), growthMb: round(heapMb() - before) };
+}
+
+async function crowd(locks: ReturnType<typeof createLocks>, cycles: number): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: TASKS }, async (_, task) => {
+      while (next++ < cycles) await (await locks.acquire(`memory-${task}`)).release();
+    }),
+  );
+}
+
+function heapMb(): number {
+  for (let i = 0; i < 3; i += 1) collectGarbage();
+  return process.memoryUsage().heapUsed / 1e6;
 }
 
 async function refused(locks: ReturnType<typeof createLocks>): Promise<object> {

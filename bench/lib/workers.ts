@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 export interface WorkerHandle<Result> {
+  readonly pid: number;
   readonly ready: Promise<void>;
   go(): void;
   readonly result: Promise<Result>;
@@ -11,7 +12,8 @@ export interface WorkerHandle<Result> {
 
 export function startWorker<Result>(file: string, settings: object): WorkerHandle<Result> {
   const path = fileURLToPath(new URL(`../workers/${file}`, import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", path, JSON.stringify(settings)], {
+  const loader = file.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const child = spawn(process.execPath, [...loader, path, JSON.stringify(settings)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   let text = "";
@@ -30,7 +32,7 @@ export function startWorker<Result>(file: string, settings: object): WorkerHandl
       else reject(new Error(`worker ${file} ended with ${code}`));
     });
   });
-  return { ready, result, go: () => child.stdin.end("go\n") };
+  return { pid: child.pid ?? 0, ready, result, go: () => child.stdin.end("go\n") };
 }
 
 export async function together<Result>(file: string, settings: readonly object[]): Promise<Result[]> {

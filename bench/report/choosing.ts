@@ -4,26 +4,15 @@
 import type { Result } from "../../faults/results.ts";
 import { markdownTable } from "../../scripts/generated.ts";
 import type { Guarantees } from "../../src/index.ts";
-import { etcdGuarantees } from "../../src/stores/etcd/index.ts";
-import { localGuarantees } from "../../src/stores/local/index.ts";
-import { mysqlGuarantees, mysqlRowGuarantees } from "../../src/stores/mysql/index.ts";
-import { advisoryGuarantees, postgresGuarantees } from "../../src/stores/postgres/index.ts";
-import {
-  redisClusterGuarantees,
-  redisGuarantees,
-  redisSentinelGuarantees,
-} from "../../src/stores/redis/index.ts";
-import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
-import { zookeeperGuarantees } from "../../src/stores/zookeeper/index.ts";
+import { storeModes } from "../../src/stores/registry.ts";
 import { grouped, kindOf } from "./benchmarks.ts";
 import type { Latency, Suite, Throughput } from "./read.ts";
 import { type Bar, barChart, short } from "./svg.ts";
 
 interface Choice {
   readonly name: string;
-  /** As the suite of elections calls it. */
-  readonly election: string;
-  readonly guarantees: Guarantees;
+  /** In the registry of stores, and in the suite of elections. */
+  readonly mode: string;
   /** The suite that measured it, which of its libraries it is, and which of several set-ups. */
   readonly suite?: string;
   readonly library: RegExp;
@@ -34,83 +23,81 @@ const OURS = /^holdfast$/;
 const ANY = /./;
 
 const CHOICES: readonly Choice[] = [
-  { name: "local", election: "local", guarantees: localGuarantees, suite: "local", library: OURS, part: ANY },
-  { name: "redis", election: "redis", guarantees: redisGuarantees, suite: "redis", library: OURS, part: ANY },
+  { name: "local", mode: "local", suite: "local", library: OURS, part: ANY },
+  { name: "redis", mode: "redis", suite: "redis", library: OURS, part: ANY },
   {
     name: "redis, Sentinel",
-    election: "redis-sentinel",
-    guarantees: redisSentinelGuarantees,
+    mode: "redis-sentinel",
     library: OURS,
     part: ANY,
   },
   {
     name: "redis, Cluster",
-    election: "redis-cluster",
-    guarantees: redisClusterGuarantees,
+    mode: "redis-cluster",
     library: OURS,
     part: ANY,
   },
   {
     name: "redlock, 5 nodes",
-    election: "redlock",
-    guarantees: redlockGuarantees,
+    mode: "redlock",
     suite: "redlock",
     library: OURS,
     part: ANY,
   },
   {
     name: "postgres",
-    election: "postgres",
-    guarantees: postgresGuarantees,
+    mode: "postgres",
     suite: "postgres",
     library: /^holdfast, table$/,
     part: ANY,
   },
   {
     name: "postgres, advisory",
-    election: "postgres-advisory",
-    guarantees: advisoryGuarantees,
+    mode: "postgres-advisory",
     suite: "postgres",
     library: /^holdfast, advisory$/,
     part: ANY,
   },
   {
     name: "mysql",
-    election: "mysql",
-    guarantees: mysqlGuarantees,
+    mode: "mysql",
     suite: "mysql",
     library: /^holdfast, table$/,
     part: ANY,
   },
   {
     name: "mysql, row mode",
-    election: "mysql-row",
-    guarantees: mysqlRowGuarantees,
+    mode: "mysql-row",
     suite: "mysql",
     library: /^holdfast, row$/,
     part: ANY,
   },
   {
     name: "etcd, 3 nodes",
-    election: "etcd",
-    guarantees: etcdGuarantees,
+    mode: "etcd",
     suite: "etcd",
     library: OURS,
     part: /three/,
   },
   {
     name: "zookeeper, 3 servers",
-    election: "zookeeper",
-    guarantees: zookeeperGuarantees(),
+    mode: "zookeeper",
     suite: "zookeeper",
     library: OURS,
     part: /three|^hand|^hot/,
   },
 ];
 
+function guaranteesOf({ mode }: Choice): Guarantees {
+  const found = storeModes.find(({ name }) => name === mode);
+  if (found === undefined) throw new Error(`the registry of stores has no ${mode}`);
+  return found.guarantees;
+}
+
 export function measuredTable(suites: readonly Suite[]): string {
   const rows = CHOICES.map((choice) => {
-    const { name, guarantees } = choice;
+    const { name } = choice;
+    const guarantees = guaranteesOf(choice);
     const alone = latencyOf(choice, suites, /uncontended|sequential/);
     const hot = hotOf(choice, suites, 1);
     const empty = hotOf(choice, suites, 0);
@@ -186,9 +173,9 @@ function hotOf(
 }
 
 /** By the suite of elections: from kill -9 of a leader until another leads. */
-function successor({ election }: Choice, suites: readonly Suite[]): string {
+function successor({ mode }: Choice, suites: readonly Suite[]): string {
   for (const { head, rows } of suites.find(({ name }) => name === "elections")?.tables ?? []) {
-    const row = rows.find(([name]) => name === election);
+    const row = rows.find(([name]) => name === mode);
     const [middle, worst] = ["median ms", "worst ms"].map((name) => row?.[head.indexOf(name)]);
     if (middle !== undefined && worst !== undefined)
       return `${short(Number(middle))} ms, at worst ${short(Number(worst))}`;

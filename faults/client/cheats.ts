@@ -15,6 +15,8 @@ const SLOW_MS = 900;
 const HOG_MS = 7_000;
 const HOG_LOOK_MS = 100;
 const KEEP_MS = 60_000;
+/** Longer than `close` may take beyond its drain. */
+const SLOW_CLOSE_MS = 2_500;
 const LARGEST_FENCE = 2n ** 62n;
 
 /** Makes losses frequent without any fault. */
@@ -62,6 +64,8 @@ export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
       return { ...plain(locks), close: () => keep(locks).then(() => locks.close()) };
     case "silent-close":
       return silent(locks);
+    case "slow-close":
+      return { ...plain(locks), close: (options) => locks.close(options).then(() => sleep(SLOW_CLOSE_MS)) };
     case null:
       break;
   }

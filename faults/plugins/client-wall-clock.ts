@@ -1,5 +1,4 @@
 // The calendar of a client jumps back and forth by up to hours. Leases must not notice: certain time is monotonic (P2).
-// Needs a C compiler, and fails without one rather than pass without a fault.
 
 import { join } from "node:path";
 import type { Random } from "../../sim/world/random.ts";

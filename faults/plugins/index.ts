@@ -46,7 +46,7 @@ const plugins: Plugins = {
 export const MIXED = "mixed";
 /** What a mix has on every store that can have it. A store whose servers are not ours to harm one by one freezes its primary. */
 const ALWAYS = ["kill", "pause", "shutdown", "server-freeze", "primary-freeze", "swallowed-replies"];
-/** Not in a mix: without a C compiler it would fail, its servers are set up for it alone, or it takes longer than a mix has for one. */
+/** Not in a mix: its servers are set up for it alone, or it takes longer than a mix has for one fault. */
 const ALONE = [
   "client-wall-clock",
   "server-clock",

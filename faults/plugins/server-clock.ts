@@ -1,5 +1,5 @@
 // The calendar of a server is set forward and back by seconds. Leases may end early, so exclusion may break; fences never go
-// back (P3). Needs a C compiler.
+// back (P3).
 
 import type { Random } from "../../sim/world/random.ts";
 import type { FaultyClock } from "../targets/target.ts";

@@ -1,5 +1,5 @@
 // The clocks of the servers run too fast or too slow by as much as chrony slews a clock. With the default
-// grace no holder believes longer than its store keeps the key (P2). Needs a C compiler.
+// grace no holder believes longer than its store keeps the key (P2).
 
 import type { Random } from "../../sim/world/random.ts";
 import { CHRONY_SLEW, Slew } from "../clock-shim.ts";

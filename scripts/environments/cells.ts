@@ -2,16 +2,33 @@
 // into a copy of an example of examples/environments/, and the example's `test` runs there.
 
 import { execFile, execFileSync } from "node:child_process";
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { npmEnvironment, pack } from "../packed.ts";
+import { npmEnvironment, subpaths } from "../packed.ts";
 import { runtimeFolder, runtimeVersion } from "./runtimes.ts";
 import { typescriptCells, typescriptPackages } from "./typescript.ts";
 
 const run = promisify(execFile);
-const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "environments");
+export const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "environments");
+/** Only to end what hangs: on a busy machine the largest projects take more than ten minutes to install. */
+const INSTALL_MS = 1_800_000;
 const CELL_MS = 600_000;
+
+const imported = subpaths.filter((name) => !name.endsWith(".json"));
+const all = `[${imported.map((_, i) => `m${i}`).join(", ")}]`;
+const required = imported.map((name, i) => `const m${i} = require("${name}");`).join("\n");
+const asModules = imported.map((name, i) => `import * as m${i} from "${name}";`).join("\n");
+const asImports = imported.map((name, i) => `import m${i} = require("${name}");`).join("\n");
+const check = `if (${all}.some((one) => Object.keys(one).length === 0)) throw new Error("an empty module");\n`;
+
+/** Every subpath of the package, as a file beside each example. No optional client is installed. */
+export const SUBPATH_SOURCES: Readonly<Record<string, string>> = {
+  "subpaths.mjs": `${asModules}\n${check}`,
+  "subpaths.cjs": `${required}\n${check}`,
+  "subpaths.mts": `${asModules}\n${check}`,
+  "subpaths.cts": `${asImports}\n${check}`,
+};
 
 export interface Cell {
   /** The table, the row and the column that show it. */
@@ -25,6 +42,8 @@ export interface Cell {
   readonly runtimes: readonly string[];
   /** Instead of the example's own `test`. */
   readonly script?: string;
+  /** After the example's own `test`. */
+  readonly also?: string;
   /** How the script ends where the environment is to be refused. */
   readonly refusal?: RegExp;
 }
@@ -56,15 +75,16 @@ const TOOLS: Readonly<Record<string, readonly string[]>> = {
 /** Vitest 5 itself needs Node 22.12. */
 const isOffered = (tool: string, node: string): boolean => tool !== "vitest" || node !== "20";
 
-function runtimeCell(row: string, example: string, runtimes: readonly string[]): Cell {
-  return { group: "Runtimes", row, column: "result", name: row, example, runtimes };
+function runtimeCell(row: string, example: string, runtimes: readonly string[], program = "node"): Cell {
+  const also = `${program} subpaths.mjs && ${program} subpaths.cjs`;
+  return { group: "Runtimes", row, column: "result", name: row, example, runtimes, also };
 }
 
 export const cells: readonly Cell[] = [
   ...NODE_VERSIONS.map((version) => runtimeCell(`Node ${version}`, "node", [version])),
   { ...runtimeCell("Node 18 (refused by name)", "node", ["18"]), script: OLD_NODE, refusal: REFUSAL },
-  runtimeCell("Bun", "bun", ["bun"]),
-  runtimeCell("Deno", "deno", ["deno"]),
+  runtimeCell("Bun", "bun", ["bun"], "bun"),
+  runtimeCell("Deno", "deno", ["deno"], "deno run --allow-all"),
   ...Object.keys(TOOLS).flatMap((tool) =>
     NODES.filter((node) => isOffered(tool, node)).map((node): Cell => {
       const place = { row: tool, column: `Node ${node}`, name: `${tool}, Node ${node}` };
@@ -84,10 +104,10 @@ export class Environments {
   readonly #tarball: string;
   readonly #projects = new Map<string, string>();
 
-  /** `dist`: the compiled program. `dir`: an empty folder. */
-  constructor(dist: string, dir: string) {
+  /** `tarball`: the packed package. `dir`: a folder for its projects and no others. */
+  constructor(tarball: string, dir: string) {
     this.#dir = dir;
-    this.#tarball = pack(dist, dir);
+    this.#tarball = tarball;
   }
 
   /** Rejects with everything that the cell printed if it failed. */
@@ -99,7 +119,8 @@ export class Environments {
     const PATH = [...folders, process.env["PATH"]].join(delimiter);
     const env = { ...npmEnvironment(), PATH, NO_COLOR: "1", CI: "1" };
     const options = { cwd: project, env, timeout: CELL_MS, maxBuffer: 64 * 1024 * 1024 };
-    const ran = await run("sh", ["-c", cell.script ?? scripts.test], options).then(
+    const script = cell.script ?? [scripts.test, cell.also].filter(Boolean).join(" && ");
+    const ran = await run("sh", ["-c", script], options).then(
       ({ stdout, stderr }) => ({ stdout, text: stdout + stderr, isGood: true }),
       (error: { readonly stdout: string; readonly stderr: string; readonly message: string }) => ({
         stdout: error.stdout,
@@ -130,6 +151,12 @@ export class Environments {
     const known = this.#projects.get(example);
     if (known !== undefined) return known;
     const project = join(this.#dir, example);
+    const installed = join(project, "node_modules", ".complete");
+    if (existsSync(installed)) {
+      this.#projects.set(example, project);
+      return project;
+    }
+    rmSync(project, { recursive: true, force: true });
     cpSync(join(EXAMPLES, example), project, { recursive: true });
     const file = join(project, "package.json");
     const manifest = readJson(file) as {
@@ -139,8 +166,11 @@ export class Environments {
     manifest.dependencies["holdfast"] = `file:${this.#tarball}`;
     if (example === "typescript") Object.assign(manifest.devDependencies ?? {}, typescriptPackages());
     writeFileSync(file, JSON.stringify(manifest));
-    const args = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"];
-    execFileSync("npm", args, { cwd: project, env: npmEnvironment(), stdio: "pipe", timeout: CELL_MS });
+    for (const [name, text] of Object.entries(SUBPATH_SOURCES)) writeFileSync(join(project, name), text);
+    const quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--prefer-offline"];
+    const options = { cwd: project, env: npmEnvironment(), timeout: INSTALL_MS };
+    execFileSync("npm", ["install", ...quiet], { ...options, stdio: "pipe" });
+    writeFileSync(installed, "");
     this.#projects.set(example, project);
     return project;
   }

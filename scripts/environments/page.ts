@@ -1,42 +1,40 @@
-// The outcomes as tables for docs/environments.md. A cell that failed is shown as failed.
+// The results as tables for docs/environments.md. A cell that failed is shown as failed.
 
 import { markdownTable } from "../generated.ts";
-import type { Cell } from "./cells.ts";
-
-export interface Outcome {
-  readonly cell: Cell;
-  /** What it was run with. */
-  readonly version: string;
-  readonly isGood: boolean;
-}
+import type { Result } from "./kept-results.ts";
 
 const GROUPS = ["Runtimes", "Tools", "TypeScript"] as const;
 
-export function environmentTables(outcomes: readonly Outcome[], date: Date): string {
-  const failed = outcomes.filter(({ isGood }) => !isGood).length;
-  const day = date.toISOString().slice(0, 10);
-  const counted = `${day}: ${outcomes.length} cells, ${outcomes.length - failed} passed, ${failed} failed.`;
+export function environmentTables(results: readonly Result[], commit: string): string {
+  const failed = results.filter(({ isGood }) => !isGood).length;
+  const days = [...new Set(results.map(({ date }) => date))].toSorted().join(", ");
+  const counted = `${results.length} cells, ${results.length - failed} passed, ${failed} failed. `;
+  const run = `Run on ${days} with the package of commit \`${commit}\`.`;
   const tables = GROUPS.map((group) => {
-    const table = tableOf(outcomes.filter(({ cell }) => cell.group === group));
+    const table = tableOf(results.filter(({ cell }) => cell.group === group));
     return `### ${group}\n\n${table}`;
   });
-  return [counted, ...tables].join("\n\n");
+  return [counted + run, ...tables].join("\n\n");
 }
 
-function tableOf(outcomes: readonly Outcome[]): string {
-  const rows = [...new Set(outcomes.map(({ cell }) => cell.row))];
-  const columns = [...new Set(outcomes.map(({ cell }) => cell.column))];
+function tableOf(results: readonly Result[]): string {
+  const rows = [...new Set(results.map(({ cell }) => cell.row))];
+  const columns = [...new Set(results.map(({ cell }) => cell.column))];
   return markdownTable(
     ["", "version", ...columns],
     rows.map((row) => {
-      const inRow = outcomes.filter(({ cell }) => cell.row === row);
-      const results = columns.map((column) => shown(inRow.find(({ cell }) => cell.column === column)));
-      return [row, (inRow[0] as Outcome).version, ...results];
+      const inRow = results.filter(({ cell }) => cell.row === row);
+      const version = inRow.find((result) => result.version !== "")?.version ?? "";
+      return [
+        row,
+        version,
+        ...columns.map((column) => shown(inRow.find(({ cell }) => cell.column === column))),
+      ];
     }),
   );
 }
 
-function shown(outcome: Outcome | undefined): string {
-  if (outcome === undefined) return "not offered";
-  return outcome.isGood ? "ok" : "**failed**";
+function shown(result: Result | undefined): string {
+  if (result === undefined) return "not offered";
+  return result.isGood ? "ok" : "**failed**";
 }

@@ -1,5 +1,5 @@
 // TypeScript 5.2 to 7.0, each with every way to resolve modules, as ES modules and as CommonJS. A cell
-// compiles the example with all declarations checked, and runs the result.
+// compiles the example and a file that imports every subpath, with all declarations checked, and runs both.
 
 import type { Cell } from "./cells.ts";
 
@@ -49,7 +49,8 @@ export function typescriptCells(): Cell[] {
         // Since 6.0, files on the command line are an error beside a tsconfig.json.
         const ignored = Number(version) >= 6 ? "--ignoreConfig " : "";
         const common = `${ignored}--strict --target es2022 --types node --outDir out`;
-        const output = source.replace("ts", "js");
+        const subpaths = format === "ESM" ? "subpaths.mts" : "subpaths.cts";
+        const [output, imports] = [source, subpaths].map((name) => name.replace("ts", "js"));
         return [
           {
             group: "TypeScript",
@@ -58,7 +59,7 @@ export function typescriptCells(): Cell[] {
             name: `${version}, ${format}, ${resolver}`,
             example: "typescript",
             runtimes: ["24"],
-            script: `${tsc} ${common} ${flags} ${source} && node out/${output}`,
+            script: `${tsc} ${common} ${flags} ${source} ${subpaths} && node out/${output} && node out/${imports}`,
           },
         ];
       }),

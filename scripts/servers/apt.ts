@@ -8,10 +8,12 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** A libc from the archive does not go with the loader of this system; the rest of a tree does. */
+/**
+ * A libc from the archive does not go with the loader of this system; the rest of a tree does. A tree of
+ * another suite has them all.
+ */
 const NEVER_UNPACKED: ReadonlySet<string> = new Set(["libc6", "libc-bin", "libgcc-s1", "gcc-12-base"]);
 
-const ARCHIVE = "http://deb.debian.org/debian";
 const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /** "debian-12-x64", or null where packages of Debian's kind are not to be had. */
@@ -26,7 +28,10 @@ export async function debianRelease(): Promise<string | null> {
 export interface UnpackOptions {
   /** Leave out what the packages depend on. */
   readonly alone?: boolean | undefined;
-  /** A suite of Debian instead of the sources of this system, for newer versions. */
+  /**
+   * A suite of Debian instead of the sources of this system, for newer versions. What this system has is of
+   * no use then.
+   */
   readonly suite?: string | undefined;
 }
 
@@ -40,9 +45,10 @@ export async function unpackPackages(
   work: string,
   { alone = false, suite }: UnpackOptions = {},
 ): Promise<string[]> {
-  const config = await privateConfig(work, suite);
+  const config = await privateConfig(work, { alone, suite });
   await command("apt-get", ["-c", config, "-q", "update"], work);
-  const wanted = alone ? [...names] : await missingPackages(names, config, work);
+  const never = suite === undefined ? NEVER_UNPACKED : new Set<string>();
+  const wanted = alone ? [...names] : await missingPackages(names, never, config, work);
   const archives = join(work, "archives");
   await mkdir(archives, { recursive: true });
   await command("apt-get", ["-c", config, "-q", "download", ...wanted], archives);
@@ -73,15 +79,18 @@ async function keepLinksInside(tree: string): Promise<void> {
 }
 
 /** The hooks that a system runs after `update` are cleared: they work on the system's folders and need root. */
-async function privateConfig(work: string, suite: string | undefined): Promise<string> {
+async function privateConfig(work: string, { alone, suite }: UnpackOptions): Promise<string> {
   await mkdir(join(work, "lists", "partial"), { recursive: true });
   await mkdir(join(work, "cache", "archives", "partial"), { recursive: true });
   await mkdir(join(work, "state"), { recursive: true });
   const config = join(work, "apt.conf");
+  const noneInstalled = join(work, "status");
+  await writeFile(noneInstalled, "");
+  const status = suite === undefined || alone === true ? "/var/lib/dpkg/status" : noneInstalled;
   const lines = [
     `Dir::State "${join(work, "state")}";`,
     `Dir::State::Lists "${join(work, "lists")}";`,
-    `Dir::State::status "/var/lib/dpkg/status";`,
+    `Dir::State::status "${status}";`,
     `Dir::Cache "${join(work, "cache")}";`,
     `APT::Sandbox::User "";`,
     `Acquire::Retries "2";`,
@@ -92,21 +101,34 @@ async function privateConfig(work: string, suite: string | undefined): Promise<s
   ];
   if (suite !== undefined) {
     const sources = join(work, "sources.list");
-    await writeFile(sources, `deb [signed-by=${KEYRING}] ${ARCHIVE} ${suite} main\n`);
+    await writeFile(sources, `deb [signed-by=${KEYRING}] ${await debianArchive(work)} ${suite} main\n`);
     lines.push(`Dir::Etc::sourcelist "${sources}";`, `Dir::Etc::sourceparts "-";`);
   }
   await writeFile(config, `${lines.join("\n")}\n`);
   return config;
 }
 
+/** The archive of Debian that the sources of this system name. */
+async function debianArchive(work: string): Promise<string> {
+  const output = await command("apt-get", ["indextargets", "--format", "$(REPO_URI)"], work);
+  const archive = output.split("\n").find((uri) => /\/debian\/?$/.test(uri));
+  if (archive === undefined) throw new Error("apt's sources of this system name no archive of Debian");
+  return archive;
+}
+
 /** `name=version` of each package that an installation would add. The named ones are wanted even if installed. */
-async function missingPackages(names: readonly string[], config: string, work: string): Promise<string[]> {
+async function missingPackages(
+  names: readonly string[],
+  never: ReadonlySet<string>,
+  config: string,
+  work: string,
+): Promise<string[]> {
   const options = ["-c", config, "-q", "--simulate", "--no-install-recommends", "--reinstall", "install"];
   const output = await command("apt-get", [...options, ...names], work);
   const found: string[] = [];
   for (const match of output.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)) {
     const name = match[1] as string;
-    if (!NEVER_UNPACKED.has(name.replace(/:.*/, ""))) found.push(`${name}=${match[2] as string}`);
+    if (!never.has(name.replace(/:.*/, ""))) found.push(`${name}=${match[2] as string}`);
   }
   if (found.length === 0)
     throw new Error(`apt-get names no package to unpack for ${names.join(", ")}:\n${output}`);

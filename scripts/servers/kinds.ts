@@ -1,7 +1,9 @@
 // The servers that this project can start, by name. A new kind is one file beside this one and one line here.
 
-import { mariadbProgram, startMariadb } from "./mariadb.ts";
+import { mariadbProgram, newestMariadb, startMariadb } from "./mariadb.ts";
+import { mysqlProgram, startMysql } from "./mysql.ts";
 import { etcdProgram, startEtcd } from "./etcd.ts";
+import { galeraProgram, startGalera } from "./galera.ts";
 import type { Program } from "./packages.ts";
 import { postgresProgram, readableCache, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./process.ts";
@@ -14,6 +16,8 @@ export interface ServerKind {
   readonly programs: readonly Program[];
   /** Where the programs are unpacked, if another user runs them. */
   readonly cache?: () => string;
+  /** Only `npm run test:all` needs it. */
+  readonly isLong?: boolean;
   start(): Promise<RunningServer>;
 }
 
@@ -21,6 +25,13 @@ export const kinds: Readonly<Record<string, ServerKind>> = {
   etcd: { programs: [etcdProgram], start: () => startEtcd() },
   postgres: { programs: [postgresProgram], cache: readableCache, start: () => startPostgres() },
   mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
+  galera: { programs: [galeraProgram], isLong: true, start: () => startGalera() },
+  mariadb11: {
+    programs: [newestMariadb],
+    isLong: true,
+    start: () => startMariadb({ own: true, newest: true }),
+  },
+  mysql9: { programs: [mysqlProgram], isLong: true, start: () => startMysql() },
   redis: { programs: [redisProgram], start: () => startRedis() },
   sentinel: { programs: [redisProgram], start: () => startSentinel() },
   cluster: { programs: [redisProgram], start: () => startCluster({ replicas: true }) },

@@ -5,11 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createConnection, type RowDataPacket } from "mysql2/promise";
-import { APP, type MariadbOptions, startMariadb } from "./mariadb.ts";
+import { APP, type MariadbOptions, startMariadb, urlOn } from "./mariadb.ts";
 import { freePorts } from "./ports.ts";
 import type { RunningServer } from "./process.ts";
 
-export type MariadbArgs = Pick<MariadbOptions, "args" | "env">;
+export type MariadbArgs = Pick<MariadbOptions, "args" | "env"> & {
+  /** Default `startMariadb`. */
+  readonly start?: (options: MariadbOptions) => Promise<RunningServer>;
+};
 
 const LINKED_MS = 120_000;
 
@@ -29,7 +32,7 @@ export class MariadbNode {
   }
 
   get url(): string {
-    return `mysql://${APP.user}:${APP.password}@127.0.0.1:${this.port}/${APP.database}`;
+    return urlOn(this.port);
   }
 
   get pid(): number {
@@ -39,7 +42,8 @@ export class MariadbNode {
   async start(): Promise<void> {
     const { port } = this;
     const folder = { own: true, port, dataFolder: this.#dataFolder, serverId: this.#serverId };
-    this.#server = await startMariadb({ ...folder, ...this.#options });
+    const { start = startMariadb, args, env } = this.#options;
+    this.#server = await start({ ...folder, ...(args && { args }), ...(env && { env }) });
   }
 
   /** kill -9. Resolves when it is gone. */

@@ -27,6 +27,8 @@ export interface MariadbOptions {
   readonly serverId?: number;
   /** Default from PATH or unpacked. */
   readonly program?: FoundProgram;
+  /** The newest version that Debian has. */
+  readonly newest?: boolean;
   /** More of the environment, for example a clock. */
   readonly env?: Readonly<Record<string, string>>;
   /** TLS for clients that ask for it. */
@@ -39,6 +41,9 @@ export const mariadbProgram: Program = {
   advice:
     "install MariaDB 10.6 or later (package mariadb-server), or name a running server in HOLDFAST_TEST_MYSQL=mysql://user:password@host:port/database",
 };
+
+/** Of Debian's suite sid: the newest version that it has. */
+export const newestMariadb: Program = { ...mariadbProgram, suite: "sid" };
 
 /** The account and the database of every server that is started here. */
 export const APP = { user: "app", password: "app", database: "locks" } as const;
@@ -71,7 +76,8 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Runnin
     });
     if (given !== null) return given;
   }
-  const program = options.program ?? (await findProgram(mariadbProgram));
+  const wanted = options.newest === true ? newestMariadb : mariadbProgram;
+  const program = options.program ?? (await findProgram(wanted));
   const template = await templateOf(program);
   for (let tries = 1; ; tries += 1) {
     try {
@@ -112,7 +118,7 @@ async function startOn(
     ready: () => answers("127.0.0.1", port),
   });
   return {
-    url: `mysql://${APP.user}:${APP.password}@127.0.0.1:${port}/${APP.database}`,
+    url: urlOn(port),
     port,
     pid: server.pid,
     kill: (signal) => server.kill(signal),
@@ -120,8 +126,13 @@ async function startOn(
   };
 }
 
+/** Of a server that was started here. */
+export function urlOn(port: number): string {
+  return `mysql://${APP.user}:${APP.password}@127.0.0.1:${port}/${APP.database}`;
+}
+
 /** Run at every start and not replicated, so that each of a pair has it from the beginning. */
-const INIT = `SET sql_log_bin = 0;
+export const INIT = `SET sql_log_bin = 0;
 CREATE USER IF NOT EXISTS ${APP.user}@'127.0.0.1' IDENTIFIED BY '${APP.password}';
 GRANT ALL ON *.* TO ${APP.user}@'127.0.0.1' WITH GRANT OPTION;
 CREATE DATABASE IF NOT EXISTS ${APP.database};
@@ -132,18 +143,29 @@ function tlsArgs({ cert, key, ca }: ServerTls): string[] {
   return [`--ssl-cert=${cert}`, `--ssl-key=${key}`, `--ssl-ca=${ca}`];
 }
 
-function common({ path }: FoundProgram): string[] {
+/** Messages and the statements of the system tables. Their names changed with MariaDB 11. */
+function sharedOf({ path, args = [] }: FoundProgram): { base: string; share: string; prefix: string } {
   // An unpacked tree is not where it was built for, so it is told where its messages and character sets lie.
-  const base = dirname(dirname(path));
+  const base = dirname(dirname(args.at(-1) ?? path));
+  const prefix = existsSync(join(base, "share/mariadb")) ? "mariadb" : "mysql";
+  return { base, prefix, share: join(base, "share", prefix) };
+}
+
+function common(program: FoundProgram): string[] {
+  const { base, share } = sharedOf(program);
   const user = process.getuid?.() === 0 ? ["--user=root"] : [];
-  return ["--no-defaults", `--basedir=${base}`, `--lc-messages-dir=${join(base, "share/mysql")}`, ...user];
+  return ["--no-defaults", `--basedir=${base}`, `--lc-messages-dir=${share}`, ...user];
 }
 
 /** The folder of a server that nobody has used. Made once; two processes that make it at once do not meet. */
 async function templateOf(program: FoundProgram): Promise<string> {
-  const { stdout } = await promisify(execFile)(program.path, ["--no-defaults", "--version"], {
-    env: { ...process.env, ...program.env },
-  });
+  const { stdout } = await promisify(execFile)(
+    program.path,
+    [...(program.args ?? []), "--no-defaults", "--version"],
+    {
+      env: { ...process.env, ...program.env },
+    },
+  );
   const version = /Ver (\S+)/.exec(stdout)?.[1] ?? "unknown";
   const template = join(cacheFolder(), `mariadb-template-${version.replaceAll(/[^\w.-]/g, "_")}`);
   const made = await readdir(dirname(template)).catch(() => [] as string[]);
@@ -161,15 +183,17 @@ async function templateOf(program: FoundProgram): Promise<string> {
 
 /** What mariadb-install-db does, without the programs that it needs beside the server. */
 async function bootstrap(program: FoundProgram, data: string): Promise<void> {
-  const share = join(dirname(dirname(program.path)), "share/mysql");
-  const files = ["mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data"];
-  const parts = await Promise.all(files.map((name) => readFile(join(share, `${name}.sql`), "utf8")));
+  const { share, prefix } = sharedOf(program);
+  const files = ["system_tables", "performance_tables", "system_tables_data"];
+  const parts = await Promise.all(
+    files.map((name) => readFile(join(share, `${prefix}_${name}.sql`), "utf8")),
+  );
   const script = [
     "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\nSET @skip_auth_anonymous = 1;\n",
     ...parts,
   ].join("\n");
   const args = [...common(program), `--datadir=${data}`, "--bootstrap", "--skip-log-bin", LOG_SIZE];
-  const child = spawn(program.path, [...args, "--innodb-flush-method=nosync"], {
+  const child = spawn(program.path, [...(program.args ?? []), ...args, "--innodb-flush-method=nosync"], {
     cwd: data,
     env: { ...process.env, ...program.env },
     stdio: ["pipe", "ignore", "pipe"],
@@ -184,7 +208,7 @@ async function bootstrap(program: FoundProgram, data: string): Promise<void> {
 }
 
 /** The first packet of a server that takes connections: its length, a zero, the version of the protocol. */
-function answers(host: string, port: number): Promise<boolean> {
+export function answers(host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`)));

@@ -16,7 +16,10 @@ export interface Program {
   readonly unpacked?: boolean;
   /** The packages are all that is needed: what else they depend on stays away. */
   readonly alone?: boolean;
-  /** The packages come from this suite of Debian, for a newer version than this system's; needs `alone`. */
+  /**
+   * The packages come from this suite of Debian, for a newer version than this system's. Unless they come
+   * `alone`, all that they depend on is unpacked too, libc included, and the loader of that tree starts them.
+   */
   readonly suite?: string;
   /** Folders inside an unpacked tree where it may lie; default usr/bin and usr/sbin. */
   readonly folders?: readonly string[];
@@ -26,6 +29,8 @@ export interface Program {
 
 export interface FoundProgram {
   readonly path: string;
+  /** Arguments that come before those of the program: `path` is the loader then. */
+  readonly args?: readonly string[];
   /** Root of the unpacked tree; null when it came from PATH. */
   readonly tree: string | null;
   /** What its environment needs in addition. */
@@ -64,7 +69,20 @@ async function unpackedProgram(program: Program, cache: string = cacheFolder()):
       `${tree} does not hold ${program.name}: delete that folder to unpack it afresh, or ${program.advice}`,
     );
   }
-  return { path, tree, env: { LD_LIBRARY_PATH: (await libraryFolders(tree)).join(delimiter) } };
+  const libraries = (await libraryFolders(tree)).join(delimiter);
+  if (program.suite === undefined || program.alone === true)
+    return { path, tree, env: { LD_LIBRARY_PATH: libraries } };
+  return { path: await loaderOf(tree), args: ["--library-path", libraries, path], tree, env: {} };
+}
+
+/** A libc goes with its own loader only. */
+async function loaderOf(tree: string): Promise<string> {
+  for (const folder of ["usr/lib64", "usr/lib"]) {
+    const names = await readdir(join(tree, folder)).catch(() => []);
+    const name = names.find((one) => one.startsWith("ld-linux"));
+    if (name !== undefined) return join(tree, folder, name);
+  }
+  throw new Error(`${tree} has no loader`);
 }
 
 const unpacking = new Map<string, Promise<void>>();

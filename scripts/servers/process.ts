@@ -106,7 +106,7 @@ async function spawnInto(
   const out = openSync(log, "a");
   try {
     const env = { ...process.env, ...program.env };
-    const child = spawn(program.path, args, {
+    const child = spawn(program.path, [...(program.args ?? []), ...args], {
       ...{ cwd, env, detached: true, stdio: ["ignore", out, out] },
       ...user,
     });

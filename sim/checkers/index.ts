@@ -10,12 +10,13 @@ import { order } from "./order.ts";
 import { allOrNone, bounds, oneOutcome } from "./outcomes.ts";
 import { noRevival, ownerOnly } from "./ownership.ts";
 import { guardedRegister } from "./register.ts";
-import { notified } from "./shutdown.ts";
+import { closeInTime, notified } from "./shutdown.ts";
 import { fullTtl, lossInTime, windowHonesty } from "./window.ts";
 
 export const checkers: Readonly<Record<string, Checker>> = {
   exclusion,
   notified,
+  closeInTime,
   windowHonesty,
   fullTtl,
   fences,

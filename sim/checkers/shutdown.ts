@@ -1,7 +1,15 @@
 // P1 at shutdown: nobody else gets the key of a running callback that has not been notified, although its
-// client closes its locks.
+// client closes its locks. P13: that takes no longer than its drain and a bound.
 
-import { type Ask, type Checker, type Granted, type History, ofType, type Violation } from "../history.ts";
+import {
+  type Ask,
+  type Checker,
+  type ClientState,
+  type Granted,
+  type History,
+  ofType,
+  type Violation,
+} from "../history.ts";
 import { stoppedMs } from "../stops.ts";
 
 export const notified: Checker = (history) => {
@@ -25,6 +33,40 @@ export const notified: Checker = (history) => {
     );
   });
 };
+
+/** What `close` may take beyond its drain, on a store that answers nothing too. */
+export const CLOSE_MS = 2_000;
+
+export const closeInTime: Checker = (history) => {
+  const { slackMs } = history.context;
+  return closings(history).flatMap(({ client, at, drainMs, tookMs }) => {
+    const mostMs = drainMs + CLOSE_MS + slackMs;
+    if (tookMs <= mostMs) return [];
+    const took = tookMs === Number.POSITIVE_INFINITY ? "did not end" : `took ${tookMs.toFixed(1)} ms`;
+    return [{ promise: "P13", at, what: `close of ${client} ${took} with a drain of ${drainMs} ms` }];
+  });
+};
+
+export interface Closing {
+  readonly client: string;
+  readonly at: number;
+  readonly drainMs: number;
+  /** For which its process ran, until `close` resolved. */
+  readonly tookMs: number;
+}
+
+/** Each `close` with a drain of its own, unless its process was killed meanwhile. */
+export function closings(history: History): Closing[] {
+  const ends = new Map(ofType(history, "closed", "crashed").map((event) => [event.client, event]));
+  const over = ofType(history, "over").at(-1)?.at ?? Number.POSITIVE_INFINITY;
+  return ofType(history, "closing").flatMap(({ client, at, drainMs }: ClientState) => {
+    const end = ends.get(client);
+    if (drainMs === undefined || end?.type === "crashed") return [];
+    const stopped = stoppedMs(history, client, at, end?.at ?? over, history.context.machineStalls);
+    const tookMs = end === undefined ? Number.POSITIVE_INFINITY : end.at - at - stopped;
+    return [{ client, at, drainMs, tookMs }];
+  });
+}
 
 /** The callback has returned, was notified, or its process is gone. */
 function endOf(history: History, { lease, client, at }: Granted): number {

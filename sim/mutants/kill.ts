@@ -58,6 +58,7 @@ function inCopy(mutant: Edited, run: (copy: string) => Killed): Killed {
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
     edit(join(copy, "src"), mutant);
     if (touches(mutant, ".lua")) execFileSync(process.execPath, [join(copy, "scripts", "lua.mjs")]);
+    if (touches(mutant, ".sql")) execFileSync(process.execPath, [join(copy, "scripts", "sql.mjs")]);
     if (touches(mutant, ".ts")) types(copy, mutant);
     return run(copy);
   } finally {

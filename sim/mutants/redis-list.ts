@@ -47,8 +47,8 @@ export const redisMutants: readonly Mutant[] = [
       },
       {
         file: "stores/redis/scripts/fast-path.lua",
-        find: "  top = math.max(wall, top + 1)",
-        put: "  top = top == 0 and wall or top + 1",
+        find: "fence = last and last >= wall and fmt('%016.0f', last + 1) or now",
+        put: "fence = last and fmt('%016.0f', last + 1) or now",
       },
     ],
     killers: ["fences"],

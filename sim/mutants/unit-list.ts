@@ -10,6 +10,8 @@ export interface UnitMutant extends Pick<Mutant, "name" | "file" | "edits"> {
   readonly needsServer?: true;
 }
 
+const MYSQL_EDGES = ["test/stores/mysql/procedures.test.ts"];
+const MYSQL_MODEL = ["test/stores/mysql/model.test.ts"];
 const ABANDONMENT = ["src/core/lease/abandonment.test.ts"];
 const NEVER_SILENT = { find: "if (unanswered === MOST_UNANSWERED) return true;", put: "" };
 
@@ -138,6 +140,17 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
+    name: "a circle counts without the word of its members",
+    file: "core/deadlock/detector.ts",
+    edits: [
+      {
+        find: "before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        put: "foreign.length >= 0;",
+      },
+    ],
+    tests: ["src/core/deadlock/detector.test.ts"],
+  },
+  {
     name: "one request that cannot be abandoned keeps the others",
     file: "stores/shared/abandon-each.ts",
     edits: [{ find: "        errors.set(request, error);\n", put: "        throw error;\n" }],
@@ -163,11 +176,35 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "stores/redis/scripts/fast-path.lua",
     edits: [
       {
-        find: "local done, answer = pcall(contended, at, item)",
-        put: "local done, answer = true, contended(at, item)",
+        find: "decided, answer = pcall(decide, at, ARGV[at + 1])",
+        put: "answer = decide(at, ARGV[at + 1])",
       },
     ],
     tests: ["test/stores/redis/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged record on the nodes of a redlock fails the renewal of all leases",
+    file: "stores/redlock/scripts/renew.lua",
+    edits: [
+      {
+        find: "local good, answer = pcall(renew, KEYS[at], 4 + (at - 2) * 5)",
+        put: "local good, answer = true, renew(KEYS[at], 4 + (at - 2) * 5)",
+      },
+    ],
+    tests: ["test/stores/redlock/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "a damaged row in MySQL fails the renewal of all leases",
+    file: "stores/mysql/renew.ts",
+    edits: [
+      {
+        find: `return { state: "unknown", cause: mysqlError(`,
+        put: `throw cause; return { state: "unknown", cause: mysqlError(`,
+      },
+    ],
+    tests: ["test/stores/mysql/damaged-neighbour.test.ts"],
     needsServer: true,
   },
   {
@@ -201,6 +238,48 @@ export const unitMutants: readonly UnitMutant[] = [
       { find: "if (error instanceof ConnectionLost) throw error;", put: "if (error !== null) throw error;" },
     ],
     tests: ["test/stores/zookeeper/damaged-neighbour.test.ts"],
+    needsServer: true,
+  },
+  {
+    name: "MySQL ends a session that was woken while it read",
+    file: "stores/mysql/wakeup-session.ts",
+    edits: [{ find: "if (!connection.alive || codeOf(error)", put: "if (connection.alive || codeOf(error)" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL cleans away a damaged fence",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: " AND l.fence < {fence_limit}", put: "" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL grants to a newcomer before those who wait",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "IF NOT v_fits OR v_before > 0 OR v_ready", put: "IF NOT v_fits OR v_ready" }],
+    tests: MYSQL_MODEL,
+    needsServer: true,
+  },
+  {
+    name: "MySQL gives a fence by the clock alone",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "SET v_fence = GREATEST(l_fence + 1, v_now);", put: "SET v_fence = v_now;" }],
+    tests: MYSQL_MODEL,
+    needsServer: true,
+  },
+  {
+    name: "MySQL grants a request that has ended",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "SET v_is_ended = 1;", put: "SET v_is_ended = 0;" }],
+    tests: MYSQL_EDGES,
+    needsServer: true,
+  },
+  {
+    name: "MySQL reserves a key for as long as its waiter lives",
+    file: "stores/mysql/sql/procedures.sql",
+    edits: [{ find: "alive_us = LEAST(alive_us, p_now + v_claim)", put: "alive_us = alive_us" }],
+    tests: MYSQL_MODEL,
     needsServer: true,
   },
 ];

@@ -142,11 +142,12 @@ export class SimClient {
 
   /** Closes its locks while its tasks are at work; they begin nothing new. */
   shutDown(drainMs: number): void {
-    const mark = (type: "closing" | "closed"): void =>
-      this.#deps.record({ type, at: this.#deps.timeline.now, client: this.name });
+    const { record, timeline } = this.#deps;
     this.#isLeaving = true;
-    mark("closing");
-    void this.locks.close({ drain: drainMs }).then(() => mark("closed"));
+    record({ type: "closing", at: timeline.now, client: this.name, drainMs });
+    void this.locks
+      .close({ drain: drainMs })
+      .then(() => record({ type: "closed", at: timeline.now, client: this.name }));
   }
 
   /** Only where it matters, so that other worlds stay what they were. */

@@ -54,8 +54,8 @@ export type TransactionLease = Pick<
 export type MultiTransactionLease = Omit<TransactionLease, "fence">;
 
 /**
- * A client of `pg` or a connection of `mysql2` whose transaction is open. A pool does not compile: it may run
- * every statement on another connection.
+ * A client of `pg` or a connection of `mysql2` whose transaction is open, or the `TransactionPort` of an
+ * adapter. A pool does not compile: it may run every statement on another connection.
  */
 export interface TransactionHandle {
   readonly query: (...args: never[]) => unknown;

@@ -65,9 +65,9 @@ test.each([
 });
 
 test.each([
-  ["an unknown scheme", "mongodb://user:secret@host/", /no store for a URL that starts with "mongodb:"/],
+  ["an unknown scheme", "mongodb://user:secret@host/", /known scheme, got "mongodb:"/],
   ["a scheme that is nearly one", "redi://host", /"redi:" \(did you mean redis:\?\)/],
-  ["no scheme at all", "locks", /no store for a URL that starts with "locks"/],
+  ["no scheme at all", "locks", /known scheme, got "locks"/],
   ["a host of the local store", "local://host/dir", /names a host/],
   ["a relative directory", "local:some/dir", /absolute path/],
   ["no store", 7, /neither a URL such as "local:" nor a store/],

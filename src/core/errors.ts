@@ -1,10 +1,11 @@
-// Every way a lock can fail, one class per cause (P17). Imports types only.
+// Every way a lock can fail, one class per cause (P17).
 // A message says what happened, to which key, after how long, who holds it and what to do. Ids never appear in it.
 //
 // Each class has a brand, a symbol of the global registry on its prototype. `instanceof` and `is` look for
 // the brand, so that they also know errors of another copy of the package, and tell the classes apart.
 
 import type { LossReason } from "./store.ts";
+import { processWide } from "./util/process-wide.ts";
 
 /** The classes of this copy and their brands. A subclass of a user has none and is compared as usual. */
 const brands = new WeakMap<object, symbol>();
@@ -52,15 +53,18 @@ export interface LockErrorOptions {
   readonly unsent?: boolean | undefined;
 }
 
-/** Errors of calls whose connection ended before the reply. */
-const disconnected = new WeakSet<object>();
+/**
+ * Errors of calls whose connection ended before the reply. The store that throws them may be of another copy
+ * of the package than the core that reads them.
+ */
+const disconnected = processWide("disconnected", () => new WeakSet<object>());
 
 export function isDisconnected(error: unknown): boolean {
   return typeof error === "object" && error !== null && disconnected.has(error);
 }
 
 /** Errors of calls that were certainly not carried out. */
-const unsent = new WeakSet<object>();
+const unsent = processWide("unsent", () => new WeakSet<object>());
 
 /** Gives the error itself. */
 export function markUnsent<E>(error: E): E {

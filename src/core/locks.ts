@@ -114,10 +114,11 @@ export class HoldfastLocks implements Locks {
     maybeFn?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
     refuseOptionsLast("using", optionsOrFn, maybeFn);
-    const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
+    const hasOptions = typeof optionsOrFn !== "function";
+    const fn = hasOptions ? maybeFn : optionsOrFn;
     if (typeof fn !== "function")
       throw new InvalidArgumentError("using needs a function to run while the key is held");
-    const spec = readAcquireOptions(options, this.#defaults);
+    const spec = hasOptions ? readAcquireOptions(optionsOrFn, this.#defaults) : this.#defaultWish;
     const keys = canonicalKeys(key);
     const actor = this.#actor(spec);
     const alone = this.#acquireAlone<Handle>(keys, spec, actor, (lease) => lease);

@@ -257,6 +257,25 @@ export interface TransactionDesk {
 }
 
 /**
+ * A transaction that a library (an ORM, a query builder) has open. An adapter for a library of your own
+ * makes one of these.
+ *
+ * @example
+ * const port = { adapts: tx, query: (text, values) => tx.raw(text, values) };
+ * await locks.inTransaction(port).acquire("order:42");
+ */
+export interface TransactionPort {
+  /** The transaction of the library. The same transaction is the same object each time. */
+  readonly adapts: object;
+  /**
+   * Runs one statement in the transaction and resolves with its rows. PostgreSQL has the placeholders `$1`,
+   * `$2`; MySQL has `?`. Values are strings, numbers, null and Buffers. Rejects with the error of the
+   * driver, `pg` or `mysql2`.
+   */
+  query(text: string, values: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>;
+}
+
+/**
  * `attempt` and `release` as callbacks. Core uses them for one key, mode exclusive, limit 1 and keepMs 0,
  * while this process has no queue for the key. Each calls `settle` once, never synchronously. Core keeps the
  * deadline (`callTimeoutMs` of the ttl) and ignores what comes later. An error means what a throw of the

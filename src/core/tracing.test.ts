@@ -5,6 +5,12 @@ import { inspect } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
 import { createLocks, LockTimeoutError } from "../index.ts";
 
+/** The channels are those of the whole process, and other test files of it may still be at work. */
+function isOurs(message: unknown): boolean {
+  const { key, keys } = message as { readonly key?: string; readonly keys?: readonly string[] };
+  return (key ?? keys?.[0])?.startsWith("traced:") === true;
+}
+
 const undo: (() => void)[] = [];
 afterEach(() => {
   for (const one of undo.splice(0)) one();
@@ -12,7 +18,9 @@ afterEach(() => {
 
 function heard(name: string): unknown[] {
   const messages: unknown[] = [];
-  const hear = (message: unknown): void => void messages.push(message);
+  const hear = (message: unknown): void => {
+    if (isOurs(message)) messages.push(message);
+  };
   subscribe(name, hear);
   undo.push(() => unsubscribe(name, hear));
   return messages;
@@ -26,12 +34,17 @@ interface Traces {
 
 function tracesOf(name: string): Traces {
   const traces: Traces = { started: [], ended: [], failed: [] };
+  const addTo =
+    (list: object[]) =>
+    (context: object): void => {
+      if (isOurs(context)) list.push(context);
+    };
   const subscribers = {
-    start: (context: object) => void traces.started.push({ ...context }),
+    start: (context: object) => addTo(traces.started)({ ...context }),
     end: () => {},
     asyncStart: () => {},
-    asyncEnd: (context: object) => void traces.ended.push(context),
-    error: (context: object) => void traces.failed.push(context),
+    asyncEnd: addTo(traces.ended),
+    error: addTo(traces.failed),
   };
   const tracing = tracingChannel(name);
   tracing.subscribe(subscribers);
@@ -43,16 +56,18 @@ describe("the channels of a process", () => {
   it("trace acquire and release, with their outcome", async () => {
     const [acquired, released] = [tracesOf("holdfast:acquire"), tracesOf("holdfast:release")];
     const locks = createLocks("memory:", { label: "me" });
-    const lease = await locks.acquire("job", { wait: "2s" });
+    const lease = await locks.acquire("traced:job", { wait: "2s" });
     const { fence } = lease;
     expect(acquired.started).toEqual([
-      { key: "job", keys: ["job"], label: "me", mode: "exclusive", limit: 1, waitMs: 2_000 },
+      { key: "traced:job", keys: ["traced:job"], label: "me", mode: "exclusive", limit: 1, waitMs: 2_000 },
     ]);
     expect(acquired.ended).toHaveLength(1);
-    await expect(locks.acquire("job", { wait: 0 })).rejects.toThrow(LockTimeoutError);
-    expect(acquired.failed).toMatchObject([{ key: "job", error: expect.any(LockTimeoutError) as Error }]);
+    await expect(locks.acquire("traced:job", { wait: 0 })).rejects.toThrow(LockTimeoutError);
+    expect(acquired.failed).toMatchObject([
+      { key: "traced:job", error: expect.any(LockTimeoutError) as Error },
+    ]);
     await lease.release();
-    expect(released.started).toEqual([{ key: "job", keys: ["job"], label: "me", fence }]);
+    expect(released.started).toEqual([{ key: "traced:job", keys: ["traced:job"], label: "me", fence }]);
     expect(released.ended).toMatchObject([{ result: true }]);
     await locks.close();
   });
@@ -60,10 +75,10 @@ describe("the channels of a process", () => {
   it("trace tryAcquire with no wait, and a renewal by its keys", async () => {
     const [acquired, renewed] = [tracesOf("holdfast:acquire"), tracesOf("holdfast:renew")];
     const locks = createLocks("memory:");
-    const lease = await locks.tryAcquire("job");
+    const lease = await locks.tryAcquire("traced:job");
     await lease?.extend("1m");
-    expect(acquired.started).toMatchObject([{ key: "job", waitMs: 0 }]);
-    expect(renewed.started).toEqual([{ keys: ["job"] }]);
+    expect(acquired.started).toMatchObject([{ key: "traced:job", waitMs: 0 }]);
+    expect(renewed.started).toEqual([{ keys: ["traced:job"] }]);
     await locks.close();
   });
 
@@ -74,13 +89,13 @@ describe("the channels of a process", () => {
       heard("holdfast:lost"),
     ];
     const locks = createLocks("memory:", { label: "me" });
-    const lease = await locks.acquire("job");
-    const waiting = locks.acquire("job", { label: "next" });
-    await locks.revoke("job", { reason: "it hangs", force: true });
+    const lease = await locks.acquire("traced:job");
+    const waiting = locks.acquire("traced:job", { label: "next" });
+    await locks.revoke("traced:job", { reason: "it hangs", force: true });
     await (await waiting).release();
-    expect(contended).toEqual([{ key: "job", keys: ["job"], label: "next" }]);
-    expect(revoked).toEqual([{ key: "job", reason: "it hangs", force: true, by: "me" }]);
-    expect(lost).toMatchObject([{ key: "job", label: "me", fence: lease.fence, reason: "revoked" }]);
+    expect(contended).toEqual([{ key: "traced:job", keys: ["traced:job"], label: "next" }]);
+    expect(revoked).toEqual([{ key: "traced:job", reason: "it hangs", force: true, by: "me" }]);
+    expect(lost).toMatchObject([{ key: "traced:job", label: "me", fence: lease.fence, reason: "revoked" }]);
     await locks.close();
   });
 
@@ -94,10 +109,10 @@ describe("the channels of a process", () => {
         await expect.poll(() => inside.size).toBe(2);
         await locks.using(second, () => {});
       });
-    await Promise.allSettled([both("a", "b"), both("b", "a")]);
+    await Promise.allSettled([both("traced:a", "traced:b"), both("traced:b", "traced:a")]);
     expect(told).toEqual([
       {
-        key: expect.stringMatching(/^[ab]$/) as string,
+        key: expect.stringMatching(/^traced:[ab]$/) as string,
         keys: [expect.any(String)],
         label: "me",
         waitedMs: expect.any(Number) as number,
@@ -113,20 +128,23 @@ describe("the channels of a process", () => {
   it("trace an acquire from the call on: a store that is not there, an actor that would wait for itself", async () => {
     const acquired = tracesOf("holdfast:acquire");
     const away = createLocks("redis://me:secret@127.0.0.1:1");
-    await expect(away.acquire("job", { wait: "1s" })).rejects.toMatchObject({
+    await expect(away.acquire("traced:job", { wait: "1s" })).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
     });
-    await expect(away.tryAcquire("job")).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
+    await expect(away.tryAcquire("traced:job")).rejects.toMatchObject({ code: "ERR_STORE_UNAVAILABLE" });
     expect(acquired.failed).toMatchObject([
-      { key: "job", waitMs: 1_000, error: { code: "ERR_STORE_UNAVAILABLE" } },
-      { key: "job", waitMs: 0, error: { code: "ERR_STORE_UNAVAILABLE" } },
+      { key: "traced:job", waitMs: 1_000, error: { code: "ERR_STORE_UNAVAILABLE" } },
+      { key: "traced:job", waitMs: 0, error: { code: "ERR_STORE_UNAVAILABLE" } },
     ]);
     expect(inspect(acquired, { depth: 8, showHidden: true })).not.toContain("secret");
     const locks = createLocks("memory:");
-    await locks.using("mine", async () => {
-      await expect(locks.acquire("mine")).rejects.toThrow();
+    await locks.using("traced:mine", async () => {
+      await expect(locks.acquire("traced:mine")).rejects.toThrow();
     });
-    expect(acquired.failed.at(-1)).toMatchObject({ key: "mine", error: { code: "ERR_LOCK_DEADLOCK" } });
+    expect(acquired.failed.at(-1)).toMatchObject({
+      key: "traced:mine",
+      error: { code: "ERR_LOCK_DEADLOCK" },
+    });
     await away.close();
     await locks.close();
   });
@@ -134,8 +152,8 @@ describe("the channels of a process", () => {
   it("and a lease that is printed carry no id: whoever knows it could release", async () => {
     const acquired = tracesOf("holdfast:acquire");
     const locks = createLocks("memory:");
-    const lease = await locks.acquire("job", { reentrant: true });
-    const joined = await locks.acquire("job", { reentrant: true, within: lease });
+    const lease = await locks.acquire("traced:job", { reentrant: true });
+    const joined = await locks.acquire("traced:job", { reentrant: true, within: lease });
     expect(inspect([lease, joined], { depth: 8 })).toContain(String(lease.fence));
     expect(inspect([lease, joined], { depth: 8 })).not.toMatch(/[0-9a-f]{32}/);
     expect(inspect([acquired], { depth: 8, showHidden: true })).not.toMatch(/[0-9a-f]{32}/);

@@ -4,8 +4,13 @@
 // report whole seconds: a lease would seem up to a second older than it is. Such a clock is ignored, and the
 // wall clock alone shows that the machine was suspended.
 
-/** Reading the uptime costs a file read: it is read again when another clock has moved on by this much. */
-const REFRESH_MS = 5;
+/**
+ * Reading the uptime costs a file read. A suspend also moves the wall clock against the monotonic one, so the
+ * uptime is read again when these have moved apart by this much.
+ */
+const APART_MS = 5;
+/** The uptime is read again after this time whatever they show: somebody may have set the wall clock back. */
+const REFRESH_MS = 100;
 /** The steps of the uptime: a smaller difference is its rounding, not a suspend. */
 const ROUNDING_MS = 20;
 
@@ -25,7 +30,8 @@ export function bootClock(readUptime: () => number): (monoMs: number, wallMs: nu
   };
 
   return (monoMs, wallMs) => {
-    if (monoMs - readAt.monoMs >= REFRESH_MS || Math.abs(wallMs - readAt.wallMs) >= REFRESH_MS) {
+    const passedMs = monoMs - readAt.monoMs;
+    if (passedMs >= REFRESH_MS || Math.abs(wallMs - readAt.wallMs - passedMs) >= APART_MS) {
       readAt = { monoMs, wallMs };
       refresh(monoMs);
     }

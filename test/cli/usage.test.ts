@@ -50,9 +50,9 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     "an unknown store",
     ["run", "--store", "bogus://x", "k", ...RUN],
-    /there is no store for a URL that starts with "bogus:"/,
+    /must be a URL with a known scheme, got "bogus:"/,
   ],
-  ["a store that is no URL", ["ls", "--store", "here"], /there is no store/],
+  ["a store that is no URL", ["ls", "--store", "here"], /must be a URL with a known scheme, got "here"/],
   ["a relative directory", ["inspect", "--store", "local:here", "k"], /absolute path/],
   ["a key too many", ["inspect", "a", "b"], /too many arguments/],
   ["no key to inspect", ["inspect"], /missing required argument 'key'/],

@@ -11,6 +11,7 @@ import {
   testStore,
   titleOf,
 } from "../../src/testing/index.ts";
+import { storeModes } from "../../src/stores/registry.ts";
 import { mysqlSubject } from "../stores/mysql/subject.ts";
 import { cases, pinned, type PinnedStore } from "./pinned.ts";
 import { etcdSubject } from "../stores/etcd/subject.ts";
@@ -29,6 +30,7 @@ const NOT_STORES = ["shared"];
 
 const subjects: Readonly<Record<string, { readonly store: Subject; readonly server?: Server }>> = {
   etcd: etcdSubject(),
+  "etcd-exclusive": etcdSubject({ order: "exclusive" }),
   memory: { store: memorySubject() },
   local: localSubject(),
   mysql: mysqlSubject("table"),
@@ -41,9 +43,6 @@ const subjects: Readonly<Record<string, { readonly store: Subject; readonly serv
   redlock: redlockSubject(),
   zookeeper: zookeeperSubject(),
 };
-/** A store that declares other things in another mode or on other surroundings is several rows. */
-const VARIANTS = ["mysql-row", "postgres-advisory", "redis-cluster", "redis-sentinel"];
-
 /** `mysql-row` is the mode `row` of the store `mysql`: a file for `npm run test:all`. */
 function conformanceFile(name: string): string {
   const [store = "", mode] = name.split("-");
@@ -51,10 +50,10 @@ function conformanceFile(name: string): string {
   return join(ROOT, "test", "stores", store, file);
 }
 
-const storeNames = readdirSync(STORES, { withFileTypes: true })
+const storeNames = storeModes.map(({ name }) => name);
+const folders = readdirSync(STORES, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !NOT_STORES.includes(entry.name))
-  .map((entry) => entry.name)
-  .concat(VARIANTS);
+  .map((entry) => entry.name);
 
 /** A runner that runs nothing and remembers what it was given. */
 function recorder(): { readonly runner: Runner; readonly titles: string[] } {
@@ -89,6 +88,10 @@ describe("the cases", () => {
 });
 
 describe("every store", () => {
+  it("is a row of the registry", () => {
+    expect(storeNames).toEqual(expect.arrayContaining(folders));
+  });
+
   it("is in the pinned table and has a test file that leaves nothing out", () => {
     expect(Object.keys(pinned).sort()).toEqual([...storeNames].sort());
     expect(Object.keys(subjects).sort()).toEqual([...storeNames].sort());

@@ -45,6 +45,19 @@ const REDIS: Pinned = {
   scope: "network",
   kinds: EVERY_KIND,
 };
+const ETCD: Pinned = {
+  fence: "G3",
+  ends: "lease",
+  freeAfterCrashMs: "lease",
+  freeLateMs: 2_500,
+  order: "fifo",
+  wakes: "push",
+  pollMs: 500,
+  claimMs: 2_500,
+  clock: "store",
+  scope: "network",
+  kinds: EVERY_KIND,
+};
 const NO_ORDER = "order is none";
 const SESSION = "grants end with the session";
 const TWO_KINDS = "kinds are exclusive, shared: not";
@@ -84,22 +97,31 @@ export const pinned: Readonly<Record<string, PinnedStore>> = {
     },
   },
   etcd: {
-    guarantees: {
-      fence: "G3",
-      ends: "lease",
-      freeAfterCrashMs: "lease",
-      freeLateMs: 2_500,
-      order: "fifo",
-      wakes: "push",
-      pollMs: 500,
-      claimMs: 2_500,
-      clock: "store",
-      scope: "network",
-      kinds: EVERY_KIND,
-    },
+    guarantees: ETCD,
     absent: {
       "fences/wall-clock-back": "the clock is the store's",
       "api/unsupported": "it declares every kind",
+    },
+  },
+  "etcd-exclusive": {
+    guarantees: { ...ETCD, order: "none" },
+    absent: {
+      "fences/wall-clock-back": "the clock is the store's",
+      "api/unsupported": "it declares every kind",
+      "api/order": NO_ORDER,
+      "hygiene/closed-waiter": NO_ORDER,
+      "order/abandoned-choice": NO_ORDER,
+      "order/fifo": NO_ORDER,
+      "order/no-overtaking": NO_ORDER,
+      "order/place-kept": NO_ORDER,
+      "order/silent-waiter": NO_ORDER,
+      "order/stale-waiters": NO_ORDER,
+      "process/killed-waiter": NO_ORDER,
+      "process/stopped-waiter": NO_ORDER,
+      "semaphores/large-request": NO_ORDER,
+      "shared/readers-not-starved": NO_ORDER,
+      "shared/writer-not-starved": NO_ORDER,
+      "wakes/no-herd": NO_ORDER,
     },
   },
   local: {

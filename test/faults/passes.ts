@@ -1,5 +1,5 @@
 // One short run per store, in which the faults that matter most strike in turn, and a few more that the
-// seed chooses. Clocks are not set here: that needs a C compiler, which a machine with Node alone lacks.
+// seed chooses. Clocks are not set here: their servers have to be started for it.
 
 import { afterAll, describe, expect, it } from "vitest";
 import { MIXED } from "../../faults/plugins/index.ts";

@@ -20,6 +20,7 @@ const EXPECTED: Readonly<Record<Cheat, readonly string[]>> = {
   keep: ["leftovers"],
   "open-guard": ["guardedRegister"],
   "silent-close": ["exclusion"],
+  "slow-close": ["closeInTime"],
 };
 
 /** Defects that show in one client only share a run, one client each. */
@@ -29,9 +30,13 @@ const RUNS: readonly (readonly Cheat[])[] = [
   ["fence-back", "open-guard"],
   ["hog", "keep"],
   ["silent-close"],
+  ["slow-close"],
 ];
 /** Where a defect shows only under a fault. */
-const FAULTS: Readonly<Partial<Record<Cheat, string>>> = { "silent-close": "shutdown" };
+const FAULTS: Readonly<Partial<Record<Cheat, string>>> = {
+  "silent-close": "shutdown",
+  "slow-close": "shutdown",
+};
 const SECONDS = 2;
 /** So that a fault strikes several times on a busy machine too. */
 const FAULT_SECONDS = 8;

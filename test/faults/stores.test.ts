@@ -4,6 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { run } from "../../faults/run.ts";
 import { DEFAULTS } from "../../faults/settings.ts";
+import { storeModes } from "../../src/stores/registry.ts";
 import { targetNames } from "../../faults/targets/index.ts";
 import { COVERED, DEFAULT_MODES, OTHER_MODES, testPasses } from "./passes.ts";
 
@@ -14,6 +15,9 @@ testPasses(DEFAULT_MODES, SEED);
 it("every store is tried, here, in stores.long.test.ts or by command", () => {
   const tried = [...Object.keys(DEFAULT_MODES), ...Object.keys(OTHER_MODES), ...COVERED];
   expect(tried.toSorted()).toEqual([...targetNames].toSorted());
+  // The memory store ends with its process, so that no fault can strike it from outside.
+  const outside = storeModes.map(({ name }) => name).filter((name) => name !== "memory");
+  expect(tried).toEqual(expect.arrayContaining(outside));
 });
 
 describe("a fault that cannot strike", () => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cells, Environments } from "../../scripts/environments/cells.ts";
+import { pack } from "../../scripts/packed.ts";
 import { builtDir } from "../support/built.ts";
 
 let dir: string;
@@ -12,7 +13,7 @@ let environments: Environments;
 
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "holdfast-environments-"));
-  environments = new Environments(builtDir(), dir);
+  environments = new Environments(pack(builtDir(), dir), dir);
 });
 
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

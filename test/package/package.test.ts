@@ -205,6 +205,34 @@ describe("the CommonJS copy", () => {
     ]);
   });
 
+  it("tells the ES modules of a lost connection, so that they repeat the call (P8)", async () => {
+    const { require: copy } = manifest.exports["."] as Conditions;
+    const said = await program(
+      "two-connections.mjs",
+      `import { createRequire } from "node:module";
+       import { createLocks } from "holdfast";
+       import { memory } from "holdfast/memory";
+       const other = createRequire(import.meta.url)(${JSON.stringify(join(project.installed, copy.default))});
+       const store = memory();
+       let breaks = 1;
+       const open = async (context) => {
+         const opened = await store.open(context);
+         const { attempt } = opened;
+         Object.defineProperty(opened, "direct", { value: undefined });
+         opened.attempt = async (...args) => {
+           breaks -= 1;
+           if (breaks < 0) return await attempt.apply(opened, args);
+           throw new other.StoreUnavailableError("the connection ended", { disconnected: true });
+         };
+         return opened;
+       };
+       const locks = createLocks({ ...store, open });
+       console.log(await locks.tryAcquire("k").then((lease) => lease.held, (error) => error.message), breaks);
+       await locks.close();\n`,
+    );
+    expect(said).toBe("true -1\n");
+  });
+
   it("of another version shares nothing: its number is that of the package", () => {
     const text = readFileSync(join(root, "src", "core", "util", "process-wide.ts"), "utf8");
     expect(/VERSION = "(.*)"/.exec(text)?.[1]).toBe(manifest.version);

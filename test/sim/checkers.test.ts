@@ -27,6 +27,16 @@ function granted(of: Ask, at: number, fence: number, more: Partial<Granted> = {}
   return { type: "granted", at, client: of.client, ask: of.ask, lease, fences, remainingMs: 900, ...more };
 }
 
+test("a close is not blamed for the time in which its process was stopped", () => {
+  const closing: HistoryEvent[] = [
+    { type: "closing", at: 40, client: "a", drainMs: 100 },
+    { type: "paused", at: 50, client: "a" },
+    { type: "resumed", at: 1_050, client: "a" },
+    { type: "closed", at: 3_000, client: "a" },
+  ];
+  expect(caughtBy(closing)).toEqual([]);
+});
+
 test("a loss after a clock was set may be told at the next look, and no later", () => {
   const told = (at: number, clocksSet: boolean): string[] =>
     check({
@@ -120,6 +130,22 @@ const planted: [string, string, HistoryEvent[]][] = [
       b,
       step("lost", 55, "a", "k@1", { reason: "closed" }),
       granted(b, 60, 2),
+    ],
+  ],
+  [
+    "a close that takes longer than its drain and 2 s",
+    "closeInTime",
+    [
+      { type: "closing", at: 40, client: "a", drainMs: 100 },
+      { type: "closed", at: 2_150, client: "a" },
+    ],
+  ],
+  [
+    "a close that never ends",
+    "closeInTime",
+    [
+      { type: "closing", at: 40, client: "a", drainMs: 100 },
+      { type: "over", at: 9_000, what: "" },
     ],
   ],
   ["a lease that starts with the rest of a push", "fullTtl", [a, granted(a, 10, 1, { remainingMs: 700 })]],

@@ -57,10 +57,10 @@ const TABLE: readonly Row[] = [
       "core imports no store, no package and no node: module; core/store and core/system have the types",
   },
   {
-    of: /^stores\/url\.ts$/,
+    of: /^stores\/registry\.ts$/,
     may: [STORE_INDEX, /^stores\/schemes\.ts$/],
     mayTypes: [CONTRACT],
-    remedy: "the URL table knows the index of each store, the schemes and the contract",
+    remedy: "the registry knows the index of each store, the schemes and the contract",
   },
   {
     of: /^stores\//,
@@ -100,6 +100,18 @@ const TABLE: readonly Row[] = [
     remedy: "an adapter imports src/telemetry, core/errors and types of core",
   },
   {
+    of: /^compat\//,
+    may: [/^core\/errors\.ts$/, /^create-locks-for\.ts$/, STORE_INDEX, NODE],
+    mayTypes: [/^core\//],
+    remedy: "a compat layer imports create-locks-for, the index of a store, core/errors and types of core",
+  },
+  {
+    of: /^orm\//,
+    may: [/^orm\/port\.ts$/, /^core\/errors\.ts$/],
+    mayTypes: [CONTRACT],
+    remedy: "an adapter for an ORM imports orm/port, core/errors and types of the contract, and no ORM",
+  },
+  {
     of: /^(cli|demo)\//,
     may: [
       ...PUBLIC,
@@ -133,7 +145,7 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^create-locks\.ts$/,
-    may: [/^core\//, /^create-locks-for\.ts$/, /^stores\/url\.ts$/, STORE_INDEX],
+    may: [/^core\//, /^create-locks-for\.ts$/, /^stores\/registry\.ts$/, STORE_INDEX],
     remedy: "this file joins core and the stores by URL",
   },
   {
@@ -202,9 +214,10 @@ function target(from: string, specifier: string): string {
 function allowed(row: Row, from: string, to: string, typesOnly: boolean): boolean {
   const own = /^stores\/[a-z-]+\//.exec(from)?.[0];
   if (own !== undefined && to.startsWith(own)) return true;
-  // Redlock talks to many Redis nodes: it shares the client adapters, the key names and the server facts of
-  // redis.
-  const oneNode = /^stores\/redis\/(client\/(port|connect)|commands\/keys|topology\/server-info)\.ts$/;
+  // Redlock talks to many Redis nodes: it shares the client adapters, the connection to one node, the key
+  // names and the server facts of redis.
+  const oneNode =
+    /^stores\/redis\/(client\/(port|connect|node-redis)|commands\/keys|topology\/(server-info|single-node))/;
   if (from.startsWith("stores/redlock/") && oneNode.test(to)) return true;
   return (
     row.may.some((path) => path.test(to)) || (typesOnly && (row.mayTypes ?? []).some((path) => path.test(to)))

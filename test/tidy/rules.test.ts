@@ -35,7 +35,7 @@ describe("the table of imports", () => {
     ["stores/redlock/store.ts", 'import { RedisStore } from "../redis/store.ts";'],
     ["stores/redis/store.ts", 'import { nodeSystem } from "../../system/node.ts";'],
     ["stores/shared/ledger.ts", 'import { memory } from "../memory/index.ts";'],
-    ["stores/url.ts", 'import { MemoryStore } from "./memory/store.ts";'],
+    ["stores/registry.ts", 'import { MemoryStore } from "./memory/store.ts";'],
     ["cli/run.ts", 'import { toMs } from "../core/duration.ts";'],
     ["cli/run.ts", 'import { LocalStore } from "../stores/local/store.ts";'],
     ["testing/party.ts", 'import { HoldfastLocks } from "../core/locks.ts";'],

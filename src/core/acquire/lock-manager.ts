@@ -80,6 +80,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     this.#deadlockMs = patience.deadlockMs;
     this.#admits = admits;
     this.caller = caller;
+    caller.isRemote = store.guarantees.scope === "network";
     this.deadlines = new DueLists<Waiter>(system, (due) => {
       for (const waiter of due) waiter.expire();
     });
@@ -167,16 +168,19 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       return Promise.resolve(false);
     }
     lease.markReleased();
-    const heldMs = this.system.monoMs() - lease.grantedAtMs;
-    const told = (handedOff: boolean): void => {
-      if (this.#events.hears("released"))
-        this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff }));
-    };
-    if (lease.holds.length > 1) return this.#releaseAll(lease).finally(() => told(false));
+    const told = this.#events.hears("released") ? this.#releasedEvent(lease) : null;
+    if (lease.holds.length > 1) return this.#releaseAll(lease).finally(() => told?.(false));
     const hold = lease.holds[0] as Hold;
-    if (hold.queue === null || !hold.queue.pass(hold)) return this.#releaseHold(hold, () => told(false));
-    told(true);
+    if (hold.queue === null || !hold.queue.pass(hold)) return this.#releaseHold(hold, told);
+    told?.(true);
     return Promise.resolve(true);
+  }
+
+  /** Tells listeners of a release that begins now. */
+  #releasedEvent(lease: HeldLease): (handedOff?: boolean) => void {
+    const heldMs = this.system.monoMs() - lease.grantedAtMs;
+    return (handedOff = false) =>
+      this.#events.emit("released", () => ({ ...lease.toEvent(), heldMs, handedOff }));
   }
 
   async extend(lease: HeldLease, ttl: Duration | undefined): Promise<void> {
@@ -455,7 +459,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   }
 
   #ended(hold: Hold): void {
-    this.#notes.forget(hold);
+    if (hold.noted) this.#notes.forget(hold);
     hold.queue?.ended(hold);
     this.#onHoldEnd();
   }

@@ -235,6 +235,30 @@ test("a wait that timed out clears its note while its actor goes on holding", as
   expect(a.held).toBe(true);
 });
 
+test("a note that could not be cleared is repeated by nobody, and alarms nobody (P15)", async () => {
+  const world = anyWorld();
+  const [one, two, three] = [world.others(), world.locks(), world.others()];
+  const b = await two.acquire("b");
+  await world.system.advance(20);
+  const a = await one.acquire("a");
+  // A key that nobody waits for is in no circle.
+  const bystander = three.acquire("a", { wait: WAIT });
+  const waiting = refusal(two.acquire("a", { within: b, wait: 1_000 }));
+  await world.system.advance(700);
+  world.door.faults.set("note", "hang");
+  expect(await within(world.system, 1_000, waiting)).toMatchObject({ code: "ERR_LOCK_TIMEOUT" });
+  world.door.faults.delete("note");
+  expect((await one.inspect("b"))?.holders[0]?.waitingFor).toBe("a");
+  // `a` is the youngest record of what looks like a circle.
+  const next = one.acquire("b", { within: a, wait: WAIT });
+  await world.system.advance(5_000);
+  expect((await one.inspect("a"))?.holders[0]?.waitingFor).toBeDefined();
+  await b.release();
+  expect((await within(world.system, 1_000, next)).held).toBe(true);
+  await a.release();
+  expect((await within(world.system, 1_000, bystander)).held).toBe(true);
+});
+
 test("notes say all there is to a wait, and plain ones are the key itself", () => {
   const plain: Wait = { keys: ["phone:139"], mode: "exclusive", permits: 1, limit: 1 };
   expect(writeNote({ waits: [plain], said: 0 })).toBe("phone:139");

@@ -57,6 +57,9 @@ export class Caller {
   #probedMs = Number.NEGATIVE_INFINITY;
   /** Runs at every answer of the store, also at one that comes too late. */
   onAnswer: (() => void) | null = null;
+  /** An answer of the store comes over a network, so that the event loop has turned before it. */
+  isRemote = false;
+  #hasTurned = false;
 
   constructor(system: System) {
     this.#system = system;
@@ -129,6 +132,7 @@ export class Caller {
   answered(call: Call): boolean {
     const inTime = this.end(call);
     this.#timeouts = 0;
+    this.#hasTurned = this.isRemote;
     this.onAnswer?.();
     return inTime;
   }
@@ -184,6 +188,11 @@ export class Caller {
 
   /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
   #yieldIfStarving(nowMs: number): Promise<void> | null {
+    if (this.#hasTurned) {
+      this.#hasTurned = false;
+      this.#yieldAskedMs = nowMs;
+      return null;
+    }
     const askedForMs = nowMs - this.#yieldAskedMs;
     if (this.#yielding !== null) return askedForMs > LONGEST_BLOCK_MS / 2 ? this.#yielding : null;
     if (askedForMs <= LONGEST_BLOCK_MS / 2) return null;

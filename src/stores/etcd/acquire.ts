@@ -242,6 +242,9 @@ export class Acquire {
     const { leases, system, storeId } = this.#context;
     if (open.isEnded) return { ended: true };
     if (revision === null || lease === null || lease.isGone) return "dequeued";
+    // It was revoked before its grant was reported.
+    if (open.hasNote) return this.#finish(open, { ended: true }, io);
+    this.#notifications.inbox.queued(open);
     const { keys, ttlMs, graceMs, mode, limit, keepMs, id } = request;
     if (keepMs > 0 && open.minHold === null) {
       open.minHold = await startMinHold(open, revision, this.#context, io);

@@ -1,14 +1,14 @@
 // How waiters are woken. A waiter watches the one key ahead of it, so one release wakes one waiter (P14).
-// With `order=exclusive` it watches the whole lock, and wakes after a random delay. Each open store also
-// watches its inbox, where revocations are announced; a missed one is noticed by the next renewal.
+// With `order=exclusive` it watches the whole lock, and wakes after a random delay.
 //
 // All watches of one open store share one stream. A watch that ends, for whatever reason (the stream ended,
 // the member was dropped, its revision was compacted), reports that once. The next attempt sets a new one.
 
-import type { LossReason, Request } from "../../core/store.ts";
+import type { Request } from "../../core/store.ts";
 import type { EtcdClient } from "./cluster/cluster.ts";
 import type { CallSignal, WatchStream } from "./cluster/member.ts";
 import { WAITER_SECONDS } from "./guarantees.ts";
+import { Inbox } from "./inbox.ts";
 import type { KeyRange } from "./keys.ts";
 import { DELETED, NO_PUT, type WatchAnswer } from "./protocol/messages.ts";
 import { isSemaphore, type Position } from "./queue-rules.ts";
@@ -18,15 +18,13 @@ import type { OpenRequest, StoreContext } from "./requests.ts";
 /** Where a release wakes every waiter, they attempt one after another. */
 const JITTER_MS = 4;
 
-type ReportLoss = (id: string, reason: LossReason, detail?: string) => void;
-
 export class Notifications {
   readonly #context: StoreContext;
-  #reportLoss: ReportLoss | null = null;
-  #isListening = false;
+  readonly inbox: Inbox;
 
   constructor(context: StoreContext) {
     this.#context = context;
+    this.inbox = new Inbox(context);
   }
 
   subscribe(request: Request, wake: () => void): () => void {
@@ -40,29 +38,6 @@ export class Notifications {
       // Nothing was sent for it.
       if (open.attemptedAtMs === 0) requests.forget(open);
     };
-  }
-
-  onLoss(report: ReportLoss): () => void {
-    this.#reportLoss = report;
-    return () => {
-      this.#reportLoss = null;
-    };
-  }
-
-  /** Watches the inbox of this store. */
-  listen(): void {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    const { watches, keys, storeId, requests } = this.#context;
-    const range = keys.inbox(storeId);
-    watches.add({ range, since: 0, deletesOnly: false }, (event) => {
-      if ("ended" in event) this.#isListening = false;
-      if (!("written" in event)) return;
-      const id = event.written.slice(range.key.length);
-      const open = requests.get(id);
-      if (open !== undefined) open.hasNote = true;
-      this.#reportLoss?.(id, "revoked", event.value);
-    });
   }
 
   /** Watches what is ahead of a waiter. True if a stale row of this process was removed instead. */
@@ -167,6 +142,8 @@ export interface WatchSpec {
 export class Watches {
   readonly #client: EtcdClient;
   readonly #listeners = new Map<number, (event: KeyEvent) => void>();
+  /** Of the watches that the server has not confirmed. */
+  readonly #confirmations = new Map<number, (revision: number) => void>();
   #stream: WatchStream | null = null;
   #nextId = 1;
 
@@ -174,11 +151,19 @@ export class Watches {
     this.#client = client;
   }
 
-  /** Returns a function that ends the watch. */
-  add({ range, since, deletesOnly }: WatchSpec, listener: (event: KeyEvent) => void): () => void {
+  /**
+   * Returns a function that ends the watch. With `since` 0, `confirmed` gets the revision that the server
+   * watches from, exclusively.
+   */
+  add(
+    { range, since, deletesOnly }: WatchSpec,
+    listener: (event: KeyEvent) => void,
+    confirmed?: (revision: number) => void,
+  ): () => void {
     const id = this.#nextId;
     this.#nextId += 1;
     this.#listeners.set(id, listener);
+    if (confirmed !== undefined) this.#confirmations.set(id, confirmed);
     const stream = this.#stream ?? this.#open();
     const filters = deletesOnly ? [NO_PUT] : [];
     stream.send({ create: { ...range, startRevision: since, filters, id } });
@@ -210,9 +195,12 @@ export class Watches {
     return stream;
   }
 
-  #receive({ id, canceled, events }: WatchAnswer): void {
+  #receive({ id, created, canceled, header, events }: WatchAnswer): void {
     const listener = this.#listeners.get(id);
+    const confirmed = this.#confirmations.get(id);
+    this.#confirmations.delete(id);
     if (listener === undefined) return;
+    if (created && !canceled) confirmed?.(header?.revision ?? 0);
     if (canceled) {
       this.#listeners.delete(id);
       listener({ ended: true });
@@ -228,6 +216,7 @@ export class Watches {
     this.#stream = null;
     const all = [...this.#listeners.values()];
     this.#listeners.clear();
+    this.#confirmations.clear();
     for (const listener of all) listener({ ended: true });
   }
 }

@@ -152,6 +152,10 @@ export class OpenRequests {
     if (this.#byId.get(open.request.id) === open) this.#byId.delete(open.request.id);
   }
 
+  all(): Iterable<OpenRequest> {
+    return this.#byId.values();
+  }
+
   get size(): number {
     return this.#byId.size;
   }

@@ -86,7 +86,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
       const open = this.#context.requests.open(request);
       if (open === null) return this.#removeEnded(request, io);
       open.attemptedAtMs = this.#context.system.monoMs();
-      this.#notifications.listen();
+      this.#notifications.inbox.listen();
       return this.#acquire.attempt(open, io);
     });
   }
@@ -103,7 +103,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
 
   renew(items: readonly RenewItem<Held>[], io: Io): Promise<readonly RenewAnswer[]> {
     return this.#call("renew the lease", items[0]?.request.keys[0], () => {
-      this.#notifications.listen();
+      this.#notifications.inbox.listen();
       return this.#heldKeys.renew(items, io);
     });
   }
@@ -147,7 +147,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
   }
 
   onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    return this.#notifications.onLoss(report);
+    return this.#notifications.inbox.onLoss(report);
   }
 
   owns(request: Request, cookie: Held, io: Io): Promise<boolean> {
@@ -188,6 +188,7 @@ export class EtcdOpenStore implements OpenStore<Held> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelIdle?.();
+    this.#notifications.inbox.close();
     const { leases, watches, client, system } = this.#context;
     watches.close();
     const timeout = system.abortController?.() ?? new AbortController();

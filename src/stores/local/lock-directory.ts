@@ -68,7 +68,8 @@ export function openDefault(path: string, user: User): LockDirectory {
   try {
     const parent = dirname(path);
     const around = statSync(parent);
-    if ((around.mode & WORLD_WRITES) !== 0 && (around.mode & STICKY) === 0) {
+    // Windows has no user ids, and its mode bits say nothing: Node reports that everybody may write.
+    if (user.uid !== null && (around.mode & WORLD_WRITES) !== 0 && (around.mode & STICKY) === 0) {
       const why = "any user can replace what is in it: it is world-writable without the sticky bit";
       throw unsafe(parent, why, `chmod +t ${parent}`);
     }

@@ -6,6 +6,8 @@ import { processWide } from "../../core/util/process-wide.ts";
 import { memoryGuarantees } from "./guarantees.ts";
 import { MemoryWorld } from "./store.ts";
 
+export { memoryGuarantees } from "./guarantees.ts";
+
 export function memory(): Store {
   const world = new MemoryWorld();
   return { name: "memory", guarantees: memoryGuarantees, open: (env) => Promise.resolve(world.open(env)) };

@@ -7,8 +7,6 @@ import type { Pool } from "./client/pool.ts";
 import { sql } from "./sql.ts";
 
 const EVERY_MS = 60_000;
-/** As the procedure says. */
-const CLEANED_AT_ONCE = 500;
 
 export class Cleaner {
   readonly #pool: Pool;
@@ -36,7 +34,8 @@ export class Cleaner {
   }
 
   async #clean(): Promise<void> {
-    for (let cleaned = CLEANED_AT_ONCE; cleaned === CLEANED_AT_ONCE;) {
+    // Each step takes rows of one namespace.
+    for (let cleaned = 1; cleaned > 0;) {
       const { rows } = await this.#pool.run(sql["clean"], [], { signal: NEVER_ABORTED });
       cleaned = Number(rows[0]?.["cleaned"]);
     }

@@ -55,6 +55,8 @@ export const DENIED: readonly number[] = [1044, 1142, 1227, 1370];
 export const READ_ONLY: readonly number[] = [1290, 1792, 1836];
 /** NOWAIT answers 1205 on MariaDB and 3572 on MySQL. */
 export const LOCKED: readonly number[] = [1205, 3572];
+/** By KILL QUERY. */
+export const INTERRUPTED = 1317;
 const DEADLOCK = 1213;
 /** Numbers out of range, and what the procedures report. A text that is too long is the statement's own. */
 const DAMAGED_STATE = /^(22(?!001)|45002$)/;

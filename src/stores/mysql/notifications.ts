@@ -1,8 +1,7 @@
 // How this opened store learns that one of its waiters was called or one of its holders revoked. The server
 // only ends the wait of the wake-up session; what it was for is then read from the tables.
 
-import type { Busy, LossReason, Request } from "../../core/store.ts";
-import type { System } from "../../core/system.ts";
+import type { LossReason } from "../../core/store.ts";
 import { NEVER_ABORTED } from "../shared/never-aborted.ts";
 import type { StatementCall } from "./client/connection.ts";
 import type { Pool } from "./client/pool.ts";
@@ -14,32 +13,19 @@ type TellLoss = (id: string, reason: LossReason, detail?: string) => void;
 
 const UNBOUNDED: StatementCall = { signal: NEVER_ABORTED, sleep: () => Promise.resolve() };
 
-/** After its first "busy" core subscribes and attempts again at once. Later attempts go to the server. */
-const SECOND_ATTEMPT = 2;
-const ANSWERED_WITHIN_MS = 100;
-
-/** The first answer to a waiter that nobody has called since. */
-interface FirstBusy {
-  readonly busy: Busy;
-  readonly atMs: number;
-}
-
 export class Notifications {
   readonly #pool: Pool;
-  readonly #system: System;
   readonly #store: string;
   readonly #token: string;
   readonly #session: WakeupSession;
   readonly #wakes = new Map<string, () => void>();
-  readonly #firstBusy = new Map<string, FirstBusy>();
   #tellLoss: TellLoss | null = null;
   /** When the last call was made that was read. */
   #readUs = 0;
 
   /** `store`: as in the tables. It begins with `token`. */
-  constructor(pool: Pool, system: System, store: string, token: string) {
+  constructor(pool: Pool, store: string, token: string) {
     this.#pool = pool;
-    this.#system = system;
     this.#store = store;
     this.#token = token;
     this.#session = new WakeupSession(token, {
@@ -67,28 +53,6 @@ export class Notifications {
     return () => void this.#wakes.delete(id);
   }
 
-  /** A waiter was told for the first time that its key is busy, and this store could be woken all the while. */
-  noteBusy({ id }: Request, busy: Busy): void {
-    this.#firstBusy.set(id, { busy, atMs: this.#system.monoMs() });
-  }
-
-  /**
-   * The same answer once more, for the attempt that follows a subscription at once: had the waiter been called
-   * in between, this store would have been woken. null: the server has to be asked.
-   */
-  sameBusy({ id, seq }: Request): Busy | null {
-    const first = this.#firstBusy.get(id);
-    if (first === undefined) return null;
-    this.#firstBusy.delete(id);
-    const passedMs = this.#system.monoMs() - first.atMs;
-    if (seq !== SECOND_ATTEMPT || !this.#wakes.has(id) || passedMs > ANSWERED_WITHIN_MS) return null;
-    return { ...first.busy, againMs: Math.max(1, first.busy.againMs - passedMs) };
-  }
-
-  forget({ id }: Request): void {
-    this.#firstBusy.delete(id);
-  }
-
   onLoss(tell: TellLoss): () => void {
     this.#tellLoss = tell;
     return () => {
@@ -99,7 +63,6 @@ export class Notifications {
   /** `last` follows when nothing is left to be done at the server, or it cannot be done. */
   close(last: () => void): void {
     this.#wakes.clear();
-    this.#firstBusy.clear();
     this.#tellLoss = null;
     this.#session.close();
     terminate(this.#pool, this.#token, UNBOUNDED).then(last, last);
@@ -110,18 +73,17 @@ export class Notifications {
     let latestUs = 0;
     for (const row of rows) {
       const [id, reason] = [textOf(row["id"]), row["reason"]];
-      this.#firstBusy.delete(id);
       if (reason === null) this.#wakes.get(id)?.();
-      else this.#tellLoss?.(id, "revoked", textOf(reason));
+      else {
+        this.#tellLoss?.(id, "revoked", textOf(reason));
+        await session.run(sql["notification_forget"], [this.#store, id]);
+      }
       latestUs = Math.max(latestUs, Number(row["called_us"]));
     }
     if (latestUs > 0) this.#readUs = latestUs;
-    if (rows.some((row) => row["reason"] !== null))
-      await session.run(sql["notification_forget"], [this.#store]);
   }
 
   #wakeAll(): void {
-    this.#firstBusy.clear();
     for (const wake of [...this.#wakes.values()]) wake();
   }
 }

@@ -30,6 +30,9 @@ const RIGHTS =
   "SELECT, INSERT, UPDATE, DELETE on the tables holdfast_% and, for the lease table, EXECUTE on the " +
   "procedures";
 
+const TABLE_MODE_RIGHTS =
+  "it needs CREATE and CREATE ROUTINE, or row mode (mode=row), which has no procedures";
+
 /** Everything that both modes need, as the command-line client of MySQL and MariaDB reads it. */
 export function schemaSql(): string {
   const procedures = PROCEDURES.map((text) => `${dropOf(text)}//\n${text}//`).join("\n");
@@ -52,7 +55,7 @@ export function tableSchema(mayCreate: boolean): Schema {
   return {
     async create(connection) {
       if (!mayCreate) throw missing("createSchema is false");
-      await create(connection, [...TABLES, ...PROCEDURES, sql["set_version"]]);
+      await create(connection, [...TABLES, ...PROCEDURES, sql["set_version"]], TABLE_MODE_RIGHTS);
     },
   };
 }
@@ -79,13 +82,17 @@ async function hasRowTables(connection: SqlConnection): Promise<boolean> {
 }
 
 /** Under a named lock, so that processes that start together do not disturb each other. */
-async function create(connection: SqlConnection, statements: readonly string[]): Promise<void> {
+async function create(
+  connection: SqlConnection,
+  statements: readonly string[],
+  rights = "it needs CREATE",
+): Promise<void> {
   await connection.run(`DO GET_LOCK(${LOCK}, ${LOCK_WAIT_S})`);
   try {
     for (const statement of statements) await createOne(connection, statement);
   } catch (error) {
     if (!DENIED.includes(codeOf(error))) throw error;
-    throw missing("this user may not create them: it needs CREATE and CREATE ROUTINE", error);
+    throw missing(`this user may not create them: ${rights}`, error);
   } finally {
     if (connection.alive) await connection.run(`DO RELEASE_LOCK(${LOCK})`);
   }

@@ -116,7 +116,7 @@ class MysqlStore implements OpenStore<null> {
     this.#requests = new OpenRequests(() => system.monoMs());
     const { claimMs } = this.guarantees;
     this.#steps = new Steps({ pool, namespace, store, claimMs }, () => this.#noteSeen());
-    this.#notifications = new Notifications(pool, system, store, token);
+    this.#notifications = new Notifications(pool, store, token);
     this.#acquire = new Acquire({
       steps: this.#steps,
       system,
@@ -137,11 +137,8 @@ class MysqlStore implements OpenStore<null> {
       this.#refuseTooLong(request.ttlMs, request);
       const open = this.#requests.begin(request);
       if (open === null) return { ended: true };
-      const same = this.#notifications.sameBusy(request);
-      if (same !== null) return { busy: same };
-      const { isListening } = this.#notifications;
       const answer = await this.#acquire.attempt(request, open, io);
-      this.#afterAttempt(request, answer, isListening);
+      this.#afterAttempt(request, answer);
       return answer;
     });
   }
@@ -170,7 +167,6 @@ class MysqlStore implements OpenStore<null> {
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     const abandon = (request: Request, once: Io): Promise<void> =>
       this.#do("be told that the request has ended", request.keys, async () => {
-        this.#notifications.forget(request);
         await this.#acquire.release(request, null, this.#requests.end(request), once);
         this.#requests.forget(request);
       });
@@ -178,7 +174,6 @@ class MysqlStore implements OpenStore<null> {
   }
 
   forget(request: Request): void {
-    this.#notifications.forget(request);
     this.#requests.forget(request);
   }
 
@@ -258,9 +253,8 @@ class MysqlStore implements OpenStore<null> {
       attempt: (request, settle) => {
         const open = this.#isClosed || this.#limits.several ? null : this.#requests.begin(request);
         if (open === null) return this.#attemptLater(request, settle);
-        const { isListening } = this.#notifications;
         this.#acquire.attemptDirect(request, open, (error, answer) => {
-          if (answer !== null) this.#afterAttempt(request, answer, isListening);
+          if (answer !== null) this.#afterAttempt(request, answer);
           settle(answer === null ? this.#told(error, "try for the lock", request.keys) : null, answer);
         });
       },
@@ -286,12 +280,9 @@ class MysqlStore implements OpenStore<null> {
     );
   }
 
-  /** `wasListening`: this store could be woken when the attempt was sent. */
-  #afterAttempt(request: Request, answer: AttemptAnswer<null>, wasListening: boolean): void {
+  #afterAttempt(request: Request, answer: AttemptAnswer<null>): void {
     // The statement of an attempt without a place in the queue is over with its answer.
     if ("ended" in answer || ("busy" in answer && !request.queue)) this.#requests.forget(request);
-    else if ("busy" in answer && request.seq === 1 && wasListening)
-      this.#notifications.noteBusy(request, answer.busy);
     if ("busy" in answer && !this.#notifications.isListening) void this.#notifications.start();
     this.#cleaner.cleanIfDue();
   }

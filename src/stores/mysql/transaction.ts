@@ -3,6 +3,7 @@
 // somebody else's.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../../core/errors.ts";
+import type { TransactionPort } from "../../core/store.ts";
 import { codeOf } from "./errors.ts";
 import { type Answer, type Dialect, type Row, textOf, type Value } from "./client/port.ts";
 import { sql } from "./sql.ts";
@@ -50,8 +51,16 @@ export class MysqlTransaction {
   /** The same for every wrapper that mysql2 makes of one connection. */
   readonly connection: object;
   readonly #shape: Shape;
+  /** A library shows no status of the server. */
+  readonly #isPort: boolean = false;
 
   constructor(tx: unknown) {
+    if (isPort(tx)) {
+      this.#shape = shapeOf(tx);
+      this.#isPort = true;
+      this.connection = tx.adapts;
+      return;
+    }
     const given = tx as Partial<Shape> | null;
     if (typeof given !== "object" || given === null || typeof given.execute !== "function")
       throw new InvalidArgumentError(
@@ -70,7 +79,7 @@ export class MysqlTransaction {
   async begin(dialect: Dialect, ask: (statement: string) => Promise<Answer>): Promise<void> {
     const [header] = await this.#shape.query({ ...PLAIN, sql: "SAVEPOINT holdfast" });
     const { serverStatus } = header as Header;
-    if ((serverStatus & IN_TRANSACTION) === 0 && (serverStatus & AUTOCOMMIT) !== 0)
+    if (!this.#isPort && (serverStatus & IN_TRANSACTION) === 0 && (serverStatus & AUTOCOMMIT) !== 0)
       throw new InvalidArgumentError("this connection is not inside a transaction: BEGIN first");
     const statement = sql["transaction_place"].replace("{server}", SERVER[dialect]);
     // Not prepared: a prepared statement stays in the database that it was prepared in.
@@ -92,17 +101,13 @@ export class MysqlTransaction {
   }
 
   /** What was granted stays until the transaction ends. */
-  async keep(): Promise<void> {
-    await this.#shape.query({ ...PLAIN, sql: "RELEASE SAVEPOINT holdfast" });
+  keep(): Promise<void> {
+    return this.#endSavepoint("RELEASE SAVEPOINT holdfast");
   }
 
   /** What was written is as if it had never been. */
-  async undo(): Promise<void> {
-    try {
-      await this.#shape.query({ ...PLAIN, sql: "ROLLBACK TO SAVEPOINT holdfast" });
-    } catch (error) {
-      throw codeOf(error) === NO_SUCH_SAVEPOINT ? undoneError(error) : error;
-    }
+  undo(): Promise<void> {
+    return this.#endSavepoint("ROLLBACK TO SAVEPOINT holdfast");
   }
 
   /** All keys or none: what a step wrote before it failed is undone. */
@@ -117,6 +122,16 @@ export class MysqlTransaction {
       throw error;
     }
   }
+
+  /** Outside of a transaction a savepoint is gone with its own statement. */
+  async #endSavepoint(statement: string): Promise<void> {
+    try {
+      await this.#shape.query({ ...PLAIN, sql: statement });
+    } catch (error) {
+      if (codeOf(error) !== NO_SUCH_SAVEPOINT) throw error;
+      throw this.#isPort ? noTransactionError(error) : undoneError(error);
+    }
+  }
 }
 
 function placeOf(row: Row | undefined): string {
@@ -128,4 +143,28 @@ function undoneError(cause: unknown): StoreUnavailableError {
     "the server has rolled the whole transaction back, as the victim of a deadlock: begin it again",
     { cause },
   );
+}
+
+function noTransactionError(cause: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    "there is no transaction: none was begun, or the server has rolled it back as the victim of a deadlock",
+    { cause },
+  );
+}
+
+function isPort(tx: unknown): tx is TransactionPort {
+  return ["object", "function"].includes(typeof (tx as Partial<TransactionPort> | null)?.adapts);
+}
+
+/** A library answers with rows. How many rows a change has met is asked of the server. */
+function shapeOf(port: TransactionPort): Shape {
+  const run: Shape["query"] = async (options) => {
+    const { sql: text, values = [] } = options as { sql: string; values?: readonly Value[] };
+    const rows = await port.query(text, values);
+    if (/^SELECT\b/i.test(text)) return [rows, undefined];
+    if (!/^UPDATE\b/i.test(text)) return [{ affectedRows: 0, serverStatus: 0 }, undefined];
+    const [count] = await port.query("SELECT ROW_COUNT() AS met", []);
+    return [{ affectedRows: Number(count?.["met"]), serverStatus: 0 }, undefined];
+  };
+  return { query: run, execute: run };
 }

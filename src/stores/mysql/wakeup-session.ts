@@ -8,7 +8,9 @@
 //    seconds.
 // 2. A KILL QUERY that arrives before the next wait has started ends nothing. What it was for is committed
 //    before it, so the lease table's statement asks first whether there is something to be read.
+// 3. A KILL QUERY may also end what the session does between two waits: it reads again then.
 
+import { codeOf, INTERRUPTED } from "./errors.ts";
 import type { StatementCall } from "./client/connection.ts";
 import type { Answer, SqlConnection, Value } from "./client/port.ts";
 
@@ -118,7 +120,20 @@ export class WakeupSession {
         await this.#deps.block(blockingLock);
       }
       wasUnblocked = outcome === "unblocked";
-      if (this.#deps.waitStatement !== undefined || outcome === "woken") await this.#deps.onWake(connection);
+      if (this.#deps.waitStatement !== undefined || outcome === "woken") await this.#deliver(connection);
+    }
+  }
+
+  /** The next wake-up may meet the session while it reads, and ends that statement. */
+  async #deliver(connection: SqlConnection): Promise<void> {
+    for (let isRead = false; !isRead;) {
+      isRead = true;
+      try {
+        await this.#deps.onWake(connection);
+      } catch (error) {
+        if (!connection.alive || codeOf(error) !== INTERRUPTED) throw error;
+        isRead = false;
+      }
     }
   }
 

@@ -17,10 +17,17 @@ const UNNOTIFIED_POLL_MS = 250;
 /** How long core waits for a direct call, which has a third of the ttl. */
 const SHORTEST_CALL_MS = 50;
 const LONGEST_CALL_MS = 2_000;
+/** So many are remembered. */
+const MOST_UNCONTENDED = 4_096;
 
 export class Acquire {
   readonly #context: Context;
   readonly #requests: OpenRequests;
+  /**
+   * Keys that have a row, and that were free when this process last asked. For other keys a plain statement
+   * would be one round trip more.
+   */
+  readonly #uncontended = new Set<string>();
 
   constructor(context: Context) {
     this.#context = context;
@@ -40,8 +47,12 @@ export class Acquire {
   }
 
   async release(request: Request, lastFences: readonly bigint[], io: Io): Promise<"released" | "not-held"> {
-    const values = this.#releaseValues(request, lastFences, this.#requests.end(request));
-    const answer = await this.#context.call("release", request.keys, values, io);
+    const mark = this.#requests.end(request);
+    const [name, values] =
+      request.keys.length === 1
+        ? (["release_one", this.#releaseOneValues(request, lastFences[0], mark)] as const)
+        : (["release", this.#releaseValues(request, lastFences, mark)] as const);
+    const answer = await this.#context.call(name, request.keys, values, io);
     this.#requests.forget(request);
     return answer === "true" ? "released" : "not-held";
   }
@@ -91,15 +102,22 @@ export class Acquire {
     };
     return {
       attempt: (request, settle) => {
-        this.#context.refuseClosed(request.keys[0]);
+        const key = request.keys[0] as string;
+        this.#context.refuseClosed(key);
         const open = this.#requests.begin(request);
         if (open === null) return process.nextTick(settle, null, { ended: true });
         const io = ioOf(request);
-        const names = this.#context.names.sorted(request.keys);
-        const call = { ...io, sent: () => open.send() };
-        connections.queryDirect(sql.attempt, this.#attemptValues(request, names), call, (error, rows) => {
+        const missed = (): void => {
+          open.answered();
+          this.#uncontended.delete(key);
+        };
+        const call = { ...io, sent: () => open.send(), missed };
+        const plain = this.#uncontended.has(key) ? { text: sql.attempt_free, values: 6 } : null;
+        const statement = { text: sql.attempt_one, values: this.#attemptOneValues(request), plain };
+        connections.queryDirect(statement, call, (error, rows) => {
           if (error === null || isServerError(error)) open.answered();
           const answer = rows?.[0]?.["answer"] ?? null;
+          if (answer?.startsWith("g") === true) this.#addUncontended(key);
           if (answer !== null)
             return settle(null, this.#answered(request, readAttempt(answer, request, null)));
           if (!isUndone(error)) return settle(this.#context.errorOf(error, "attempt", request.keys), null);
@@ -110,10 +128,15 @@ export class Acquire {
         });
       },
       release: (request, _cookie, lastFence, settle) => {
-        this.#context.refuseClosed(request.keys[0]);
+        const key = request.keys[0] as string;
+        this.#context.refuseClosed(key);
         const io = ioOf(request);
-        const values = this.#releaseValues(request, [lastFence], this.#requests.end(request));
-        connections.queryDirect(sql.release, values, io, (error, rows) => {
+        const mark = this.#requests.end(request);
+        const call = { ...io, missed: () => void this.#uncontended.delete(key) };
+        const isQuick = !mark && this.#uncontended.has(key);
+        const plain = isQuick ? { text: sql.release_free, values: 3 } : null;
+        const values = this.#releaseOneValues(request, lastFence, mark);
+        connections.queryDirect({ text: sql.release_one, values, plain }, call, (error, rows) => {
           if (rows !== null) {
             this.#requests.forget(request);
             return settle(null, rows[0]?.["answer"] === "true" ? "released" : "not-held");
@@ -126,6 +149,11 @@ export class Acquire {
         });
       },
     };
+  }
+
+  #addUncontended(key: string): void {
+    if (this.#uncontended.size >= MOST_UNCONTENDED) this.#uncontended.clear();
+    this.#uncontended.add(key);
   }
 
   async #sendAttempt(
@@ -147,12 +175,11 @@ export class Acquire {
       },
     };
     try {
-      const answer = await this.#context.call(
-        "attempt",
-        request.keys,
-        this.#attemptValues(request, names),
-        call,
-      );
+      const [name, values] =
+        request.seq === 1 && isPlain(request)
+          ? (["attempt_one", this.#attemptOneValues(request)] as const)
+          : (["attempt", this.#attemptValues(request, names)] as const);
+      const answer = await this.#context.call(name, request.keys, values, call);
       // Every repetition before the last was undone by the server.
       while (sent-- > 0) open.answered();
       return answer as string;
@@ -163,9 +190,19 @@ export class Acquire {
     }
   }
 
+  #attemptOneValues(request: Request): readonly unknown[] {
+    const { namespace, names, proc } = this.#context;
+    const { digest, key } = names.of(request.keys[0] as string);
+    const label = this.#context.show(request.label);
+    const { id, reservedFences, queue } = request;
+    const [lastsUs, claimMs, pollMs] = this.#times(request);
+    return [digest, id, proc, label, reservedFences, lastsUs, namespace, key, claimMs, pollMs, queue];
+  }
+
   #attemptValues(request: Request, names: readonly RowName[]): readonly unknown[] {
-    const { namespace, proc, notifications } = this.#context;
-    const { id, seq, mode, limit, permits, ttlMs, graceMs, keepMs, reservedFences, label, queue } = request;
+    const { namespace, proc } = this.#context;
+    const { id, seq, mode, limit, permits, keepMs, reservedFences, label, queue } = request;
+    const [lastsUs, claimMs, pollMs] = this.#times(request);
     return [
       names.map(({ digest }) => digest),
       namespace,
@@ -177,20 +214,35 @@ export class Acquire {
       permits,
       limit,
       mode === "exclusive" && limit === 1 ? reservedFences : 0,
-      toUs(ttlMs + graceMs),
-      toUs(keepMs),
-      Math.min(CLAIM_MS, Math.max(SHORTEST_CLAIM_MS, Math.ceil(ttlMs))),
-      notifications.isListening ? POLL_MS : UNNOTIFIED_POLL_MS,
+      lastsUs,
+      Math.ceil(keepMs * 1_000),
+      claimMs,
+      pollMs,
       seq > 1,
       queue,
     ];
+  }
+
+  /** Too large numbers are the server's to reject. */
+  #times({ ttlMs, graceMs }: Request): readonly [lastsUs: number, claimMs: number, pollMs: number] {
+    return [
+      Math.ceil((ttlMs + graceMs) * 1_000),
+      Math.min(CLAIM_MS, Math.max(SHORTEST_CLAIM_MS, Math.ceil(ttlMs))),
+      this.#context.notifications.isListening ? POLL_MS : UNNOTIFIED_POLL_MS,
+    ];
+  }
+
+  #releaseOneValues({ keys, id }: Request, lastFence: bigint | undefined, mark: boolean): readonly unknown[] {
+    const { names, namespace } = this.#context;
+    const { digest, key } = names.of(keys[0] as string);
+    return [digest, id, lastFence ?? null, namespace, key, mark];
   }
 
   #releaseValues(request: Request, lastFences: readonly bigint[], mark: boolean): readonly unknown[] {
     const { names: rowNames, namespace } = this.#context;
     const names = rowNames.sorted(request.keys);
     const order = this.#orderOf(request, names);
-    const used = order === null ? lastFences : names.map((_name, at) => lastFences[order.indexOf(at)]);
+    const used = names.map((_name, at) => lastFences[order?.indexOf(at) ?? at]);
     return [
       names.map(({ digest }) => digest),
       namespace,
@@ -203,7 +255,9 @@ export class Acquire {
 
   /** Per key of the request, where its row stands among the sorted ones; null for a single key. */
   #orderOf({ keys }: Request, names: readonly RowName[]): readonly number[] | null {
-    return keys.length === 1 ? null : keys.map((key) => names.indexOf(this.#context.names.of(key)));
+    if (keys.length === 1) return null;
+    const digests = keys.map((key) => this.#context.names.of(key).digest);
+    return digests.map((digest) => names.findIndex((name) => name.digest.equals(digest)));
   }
 
   /** Nobody asks again with an id that has ended, or that did not queue. */
@@ -213,7 +267,7 @@ export class Acquire {
   }
 }
 
-/** Too large numbers are the server's to reject. */
-function toUs(ms: number): string {
-  return BigInt(Math.ceil(ms * 1_000)).toString();
+/** One exclusive lock that ends with its lease. */
+function isPlain({ keys, mode, limit, keepMs }: Request): boolean {
+  return keys.length === 1 && mode === "exclusive" && limit === 1 && keepMs === 0;
 }

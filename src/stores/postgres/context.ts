@@ -17,7 +17,9 @@ const LONGEST_PAUSE_MS = 16;
 
 export type FunctionName =
   | "attempt"
+  | "attempt_one"
   | "release"
+  | "release_one"
   | "abandon"
   | "renew"
   | "owns"
@@ -29,7 +31,9 @@ export type FunctionName =
 /** Completes "PostgreSQL could not". */
 const DOING: Readonly<Record<FunctionName, string>> = {
   attempt: "acquire the lock",
+  attempt_one: "acquire the lock",
   release: "release the lock",
+  release_one: "release the lock",
   abandon: "end the request",
   renew: "renew the lease",
   owns: "tell who holds the lock",

@@ -43,10 +43,11 @@ const OLD_LOCKS = "HF022";
 
 const MISSING_SCHEMA =
   "A user who may create tables and functions (CREATE on the schema) has to run what " +
-  "`holdfast schema postgres` prints, and to grant the user of the locks USAGE on the schema and SELECT, INSERT, UPDATE, DELETE on the tables";
+  "`holdfast schema postgres` prints, and to grant the user of the locks USAGE on the schema, EXECUTE on " +
+  "the functions (every role has it by default) and SELECT, INSERT, UPDATE, DELETE on the tables";
 const UPGRADE =
-  "Locks of versions 0.1 and 0.2 are in other tables, which the new ones do not exclude: stop the processes " +
-  "of the old version, and wait until their leases end";
+  "Locks of versions 0.1 and 0.2 are in other tables, which the new ones do not exclude: stop the " +
+  "processes of the old version, and wait until their leases end";
 
 /** The row that a function refused: its name in hex. null: another error. */
 export function damagedName(error: unknown): string | null {

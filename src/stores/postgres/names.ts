@@ -8,7 +8,7 @@ const CHANNEL = "holdfast_";
 const PROC_LENGTH = 16;
 const ASCII = /^[\x20-\x7e]*$/;
 const CONTROL = /\p{Cc}/u;
-const NAMES_REMEMBERED = 1_024;
+const NAMES_REMEMBERED = 4_096;
 
 /**
  * A row: the digest by which the server finds it, because an index has no room for every key, and the key.

@@ -36,6 +36,7 @@ async function openTable(
   env: StoreEnv,
 ): Promise<OpenStore> {
   const { sql, server } = await openTables(connections, settings);
+  connections.setUpSessions(sql.own_session);
   const store = new PostgresStore(connections, sql, server.encoding === "UTF8", env);
   await store.start();
   return store;

@@ -4,7 +4,7 @@
 // it had never been.
 
 import { InvalidArgumentError, UnsupportedError } from "../../core/errors.ts";
-import type { HolderInfo, Mode, TransactionDesk } from "../../core/store.ts";
+import type { HolderInfo, Mode, TransactionDesk, TransactionPort } from "../../core/store.ts";
 import { isServerError } from "./errors.ts";
 import type { PgClient, Row } from "./client/connections.ts";
 import { StatementQueue } from "./client/statement-queue.ts";
@@ -14,16 +14,19 @@ type Wish = Parameters<TransactionDesk["attempt"]>[0];
 
 /** One key in the transaction: its fence, or who is in the way. */
 export type TakeInTransaction = (
-  query: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
+  query: RunStatement,
   key: string,
   mode: Mode,
 ) => Promise<{ readonly fence: bigint } | { readonly holders: readonly HolderInfo[] }>;
 
 /** Savepoints have one name: attempts in one transaction go one after another. */
-const attempts = new WeakMap<PgClient, StatementQueue>();
+const attempts = new WeakMap<object, StatementQueue>();
+
+type RunStatement = (text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 
 export class PostgresTransaction implements TransactionDesk {
-  readonly #client: PgClient;
+  readonly #transaction: object;
+  readonly #query: RunStatement;
   readonly #take: TakeInTransaction;
 
   constructor(tx: unknown, take: TakeInTransaction) {
@@ -34,13 +37,19 @@ export class PostgresTransaction implements TransactionDesk {
       throw new InvalidArgumentError(
         "inTransaction takes a client of the pool, not the pool: await pool.connect()",
       );
-    this.#client = tx as PgClient;
     this.#take = take;
+    if (isPort(tx)) {
+      this.#transaction = tx.adapts;
+      this.#query = async (text, values) => (await tx.query(text, values)) as readonly Row[];
+    } else {
+      this.#transaction = tx;
+      this.#query = async (text, values) => (await (tx as PgClient).query({ text, values })).rows;
+    }
   }
 
   attempt(wish: Wish): Promise<Answer> {
-    const queue = attempts.get(this.#client) ?? new StatementQueue();
-    attempts.set(this.#client, queue);
+    const queue = attempts.get(this.#transaction) ?? new StatementQueue();
+    attempts.set(this.#transaction, queue);
     return queue.run(() => this.#attempt(wish));
   }
 
@@ -49,17 +58,17 @@ export class PostgresTransaction implements TransactionDesk {
     try {
       const fences: bigint[] = [];
       for (const key of keys) {
-        const taken = await this.#take((text, values) => this.#query(text, values), key, mode);
+        const taken = await this.#take(this.#query, key, mode);
         if ("holders" in taken) {
-          await this.#query("ROLLBACK TO SAVEPOINT holdfast");
+          await this.#query("ROLLBACK TO SAVEPOINT holdfast", []);
           return { busy: taken.holders };
         }
         fences.push(taken.fence);
       }
-      await this.#query("RELEASE SAVEPOINT holdfast");
+      await this.#query("RELEASE SAVEPOINT holdfast", []);
       return { granted: fences };
     } catch (error) {
-      await this.#query("ROLLBACK TO SAVEPOINT holdfast");
+      await this.#query("ROLLBACK TO SAVEPOINT holdfast", []);
       // Somebody else is changing the row, or has just done so: that is as good as held.
       if (isServerError(error) && /^(55P03|40P01)$/.test(error.code)) return { busy: [] };
       throw error;
@@ -68,7 +77,7 @@ export class PostgresTransaction implements TransactionDesk {
 
   async #begin(): Promise<void> {
     try {
-      await this.#query("SAVEPOINT holdfast");
+      await this.#query("SAVEPOINT holdfast", []);
     } catch (error) {
       if (!isServerError(error) || error.code !== "25P01") throw error;
       throw new InvalidArgumentError("this client is not inside a transaction: BEGIN first", {
@@ -76,10 +85,10 @@ export class PostgresTransaction implements TransactionDesk {
       });
     }
   }
+}
 
-  async #query(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#client.query({ text, values })).rows;
-  }
+function isPort(tx: object): tx is TransactionPort {
+  return ["object", "function"].includes(typeof (tx as Partial<TransactionPort>).adapts);
 }
 
 export function refuseShared(mode: Mode): void {

@@ -6,9 +6,9 @@ import { redis } from "./index.ts";
 import { portOf } from "./client/connect.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
-import { storeByUrl } from "../url.ts";
+import { storeByUrl } from "../registry.ts";
 import { nodeSystem } from "../../system/node.ts";
-import { plainGrant, readAttempt, readPush } from "./commands/script-replies.ts";
+import { grantOf, readAttempt, readBatch, readPush } from "./commands/script-replies.ts";
 
 describe("redis()", () => {
   it("refuses options that it does not know, none, both, and URLs of something else (P17)", () => {
@@ -114,14 +114,20 @@ describe("answers", () => {
       reservedFences: 10_000,
       seq: 3,
     } as unknown as Request;
-    expect(plainGrant("1700000000000000", asked)).toEqual({
+    expect(grantOf(["1700000000000000"], asked)).toEqual({
       fences: [1_700_000_000_000_000n],
       reservedFences: 10_000,
       validMs: 1_000,
       cookie: null,
     });
-    for (const odd of ["0", "OK", "1", "undefined"])
-      expect(() => plainGrant(odd, asked), odd).toThrow(/the script answered/);
+    const times = "17000000000000001700000000000001";
+    expect(readBatch(`${times}gl`, 2)).toMatchObject({
+      timeMs: 1.7e12,
+      fence: "1700000000000001",
+      letters: "gl",
+    });
+    for (const odd of ["0", "OK", "1", "undefined", null, [], times, `${times}g`, `x${times.slice(1)}gl`])
+      expect(() => readBatch(odd, 2), String(odd)).toThrow(/the script answered/);
     for (const odd of [null, "", "1700000000000000", 0, undefined, [], ["other"]])
       expect(() => readAttempt(odd, asked), JSON.stringify(odd)).toThrow(/the script answered/);
   });

@@ -50,8 +50,6 @@ export interface Cookie {
 
 export type Settle<T> = (error: unknown, answer: T | null) => void;
 
-const GRANTED: Vote<NodeAnswer> = { state: "answered", answer: { kind: "granted" } };
-
 /** What acquiring needs of the store. */
 export interface AcquireContext {
   readonly nodeSet: NodeSet;
@@ -232,41 +230,32 @@ class Proposal extends QuorumCall<Node, NodeAnswer> implements BatchItem {
   }
 
   replied(at: number, reply: Reply): void {
-    const node = this.nodes[at] as Node;
-    if (node.jump !== null) this.#helpToVote(node, at, JUMPED);
-    else if (reply === 1) this.heard(at, GRANTED);
-    else {
-      try {
-        const answer = readAnswer(reply);
-        if (answer.kind === "not-voting") this.#helpToVote(node, at, answer);
-        else this.heard(at, { state: "answered", answer });
-      } catch (error) {
-        this.failed(at, error);
-      }
-    }
+    this.#read(at, reply, true);
   }
 
   failed(at: number, error: unknown): void {
     this.heard(at, { state: "failed", error });
   }
 
-  /** A node that does not vote may be readmitted, and is then asked once more. */
-  #helpToVote(node: Node, at: number, answer: NotVoting): void {
-    const { batcher, membership } = this.#attempt.acquirer.context;
-    void membership.tryReadmit(node, answer).then((isVoting) => {
-      if (isVoting)
-        batcher.add(at, { ...this.#item(), replied: (_at, reply) => this.#repliedAgain(at, reply) });
-      else this.heard(at, { state: "answered", answer });
-    });
-  }
-
-  #repliedAgain(at: number, reply: Reply): void {
+  /** `helps`: a node that does not vote may be readmitted, and is then asked once more. */
+  #read(at: number, reply: Reply, helps: boolean): void {
+    const node = this.nodes[at] as Node;
     try {
-      const isJumped = (this.nodes[at] as Node).jump !== null;
-      this.heard(at, { state: "answered", answer: isJumped ? JUMPED : readAnswer(reply) });
+      const answer = node.jump !== null ? JUMPED : readAnswer(reply);
+      if (answer.kind === "not-voting" && helps) this.#helpToVote(node, at, answer);
+      else this.heard(at, { state: "answered", answer });
     } catch (error) {
       this.failed(at, error);
     }
+  }
+
+  #helpToVote(node: Node, at: number, answer: NotVoting): void {
+    const { batcher, membership } = this.#attempt.acquirer.context;
+    void membership.tryReadmit(node, answer).then((isVoting) => {
+      if (!isVoting) return this.heard(at, { state: "answered", answer });
+      const replied = (_at: number, reply: Reply): void => this.#read(at, reply, false);
+      batcher.add(at, { ...this.#item(), replied });
+    });
   }
 
   #item(item: string = this.item, timeoutMs: number = this.timeoutMs): BatchItem {

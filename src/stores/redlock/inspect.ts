@@ -72,7 +72,9 @@ export function lockInfo(
   votes: readonly Vote<Inspection>[],
   at: number,
 ): LockInfo | null {
-  const views = votes.flatMap((vote) => (vote.state === "answered" ? (vote.answer.views[at] ?? []) : []));
+  const views = votes
+    .flatMap((vote) => (vote.state === "answered" ? (vote.answer.views[at] ?? []) : []))
+    .filter(({ failure }) => failure === null);
   const needed = nodeSet.majority - (votes.length - views.length);
   const holders = holdersOf(views, needed);
   const waiters = waitersOf(views, needed);
@@ -122,7 +124,8 @@ function waitersOf(views: readonly View[], needed: number): WaiterInfo[] {
 
 function describeNodes(nodeSet: NodeSet, votes: readonly Vote<Inspection>[], at: number): NodeReason[] {
   return nodeSet.reasons(votes, ({ notVoting, views }) => {
-    const holder = views[at]?.holder ?? null;
+    const { failure = null, holder = null } = views[at] ?? {};
+    if (failure !== null) return failure;
     const state =
       holder === null ? "has it free" : `has it held by ${holder.info.label} with fence ${holder.info.fence}`;
     return notVoting === null ? state : `${state}, but does not vote: ${describeNotVoting(notVoting)}`;

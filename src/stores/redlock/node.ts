@@ -14,6 +14,8 @@ import { scripts, type ScriptName } from "./scripts.generated.ts";
 
 /** No smaller movement of a node's clock is taken for a jump, whatever the grace. */
 const LEAST_JUMP_MS = 50;
+/** Of a node that has had none. */
+const NO_QUARANTINE = "r0";
 /** Between two attempts to connect to a node that could not be reached. */
 const RECONNECT_MS = 500;
 /** A node with so many unanswered commands is silent if it has not answered anything for so long. */
@@ -111,9 +113,9 @@ export class Node implements Voter {
     return runScript(this, scripts[name], keys, args, call);
   }
 
-  /** An answer carried the node's time and its last quarantine. */
+  /** An answer carried the node's time and the words of its marker (scripts/marker.lua). */
   readClock(text: string, sentMs: number): void {
-    const [seconds, us, quarantine = ""] = text.split(" ");
+    const [seconds, us, , , quarantine = NO_QUARANTINE] = text.split(" ");
     const serverMs = Number(seconds) * 1_000 + Number(us) / 1_000;
     const reading = { serverMs, sentMs, receivedMs: this.#system.monoMs() };
     const movedMs = this.#clock.movedMs(reading, Math.max(LEAST_JUMP_MS, this.graceMs));

@@ -9,6 +9,7 @@ import type { NodeSet } from "./node-set.ts";
 import type { Vote } from "./quorum-call.ts";
 import {
   describeNotVoting,
+  describeRenewal,
   type NotVoting,
   readNotVoting,
   readRenewal,
@@ -75,7 +76,7 @@ function answerOf(
   );
   if (states.filter(({ state }) => state === "renewed").length >= majority)
     return { state: "renewed", validMs: ttlMs };
-  const against = states.filter(({ state }) => state !== "renewed");
+  const against = states.filter(({ state }) => state !== "renewed" && state !== "failed");
   if (against.length <= votes.length - majority) return null;
   const revoked = against.find(({ state }) => state === "revoked");
   if (revoked?.state === "revoked") return { state: "lost", reason: "revoked", detail: revoked.reason };
@@ -89,7 +90,7 @@ function unknown(
   at: number,
 ): RenewAnswer {
   const describe = (states: NodeRenewals): string =>
-    "kind" in states ? describeNotVoting(states) : `says ${(states[at] as RenewalState).state}`;
+    "kind" in states ? describeNotVoting(states) : describeRenewal(states[at] as RenewalState);
   return { state: "unknown", cause: nodeSet.error("renewal", key, votes, describe) };
 }
 

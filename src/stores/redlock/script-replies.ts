@@ -3,7 +3,9 @@
 
 import type { HolderInfo } from "../../core/store.ts";
 import { listOf, type Reply, textOf } from "../redis/client/port.ts";
+import { reasonOf } from "./errors.ts";
 
+const FAILED = "failed:";
 const REVOKED = "revoked:";
 
 /**
@@ -98,15 +100,23 @@ function readHeld(words: readonly string[]): Held | null {
 
 export type RenewalState =
   | { readonly state: "renewed" | "gone" }
-  | { readonly state: "revoked"; readonly reason: string };
+  /** `failed`: its record cannot be read or written. */
+  | { readonly state: "revoked" | "failed"; readonly reason: string };
 
 export function readRenewal(word: string): RenewalState {
   if (word.startsWith(REVOKED)) return { state: "revoked", reason: word.slice(REVOKED.length) };
+  if (word.startsWith(FAILED)) return { state: "failed", reason: reasonOf(word.slice(FAILED.length)) };
   return { state: word === "renewed" ? "renewed" : "gone" };
+}
+
+export function describeRenewal(renewal: RenewalState): string {
+  return renewal.state === "failed" ? renewal.reason : `says ${renewal.state}`;
 }
 
 /** What one node knows of one key. */
 export interface View {
+  /** Why its record cannot be read; null if it can be. */
+  readonly failure: string | null;
   readonly holder: Held | null;
   readonly waiters: readonly { readonly label: string; readonly waitedMs: number }[];
 }
@@ -122,12 +132,13 @@ export function readInspection(reply: Reply): Inspection {
   const [out, ...rest] = listOf(reply);
   const clock = textOf(rest.at(-1));
   const views = rest.slice(0, -1).map((key): View => {
+    if (!Array.isArray(key)) return { failure: reasonOf(textOf(key)), holder: null, waiters: [] };
     const [row, queue] = listOf(key).map((part) => listOf(part).map(textOf));
     const words = queue ?? [];
     const waiters = words.flatMap((label, at) =>
       at % 2 === 0 ? [{ label, waitedMs: Number(words[at + 1]) }] : [],
     );
-    return { holder: readHeld(row ?? []), waiters };
+    return { failure: null, holder: readHeld(row ?? []), waiters };
   });
   return { notVoting: readNotVoting(out), views, clock };
 }

@@ -204,8 +204,8 @@ export class RedlockOpenStore implements OpenStore<Cookie> {
 
   async inspect(key: string, io: Io): Promise<LockInfo | null> {
     const votes = await this.#inspect([key], io);
-    if (count(votes, () => true) < this.#nodeSet.majority)
-      throw this.#nodeSet.error("inspection", key, votes, () => "answered");
+    if (count(votes, ({ views }) => views[0]?.failure === null) < this.#nodeSet.majority)
+      throw this.#nodeSet.error("inspection", key, votes, ({ views }) => views[0]?.failure ?? "answered");
     return lockInfo(this.#nodeSet, key, votes, 0);
   }
 

@@ -20,10 +20,13 @@ export type HealthSystem = Pick<System, "monoMs" | "random" | "yield">;
 export interface OpenCall {
   readonly sentAtMs: number;
   readonly overdueAtMs: number;
+  hasEnded: boolean;
 }
 
 /** So many calls in a row without any answer make a connection silent. */
 const MOST_UNANSWERED = 2;
+/** Calls that have ended are forgotten together. */
+const MOST_ENDED = 1_024;
 /** Of a call without a timeout of its own, such as one that opens a store. */
 const DEFAULT_TIMEOUT_MS = 2_000;
 /** A short ttl has short timeouts: a server that stalls for a moment must not lose its clients. */
@@ -34,8 +37,9 @@ const LONGEST_PAUSE_MS = 100;
 /** The health of one connection. A new connection begins with `reset()`, or with a health of its own. */
 export class ConnectionHealth {
   readonly #system: HealthSystem;
-  /** In the order of their sends. */
-  readonly #open = new Set<OpenCall>();
+  /** In the order of their sends. Those before `#first` have ended, and some behind it. */
+  #open: OpenCall[] = [];
+  #first = 0;
   #heardAtMs: number;
 
   constructor(system: HealthSystem) {
@@ -45,15 +49,17 @@ export class ConnectionHealth {
 
   /** No call waits for an answer. */
   get isIdle(): boolean {
-    return this.#open.size === 0;
+    return this.#first === this.#open.length;
   }
 
   /** The connection must be closed: it does not answer. */
   get isSilent(): boolean {
-    if (this.#open.size < MOST_UNANSWERED) return false;
+    if (this.#open.length - this.#first < MOST_UNANSWERED) return false;
     const nowMs = this.#system.monoMs();
     let unanswered = 0;
-    for (const { sentAtMs, overdueAtMs } of this.#open) {
+    for (let at = this.#first; at < this.#open.length; at += 1) {
+      const { sentAtMs, overdueAtMs, hasEnded } = this.#open[at] as OpenCall;
+      if (hasEnded) continue;
       // The calls are in order: those after the first that still has time hardly matter, and may be many.
       if (nowMs < overdueAtMs) return false;
       if (sentAtMs < this.#heardAtMs || nowMs < sentAtMs + SHORTEST_SILENCE_MS) continue;
@@ -65,8 +71,8 @@ export class ConnectionHealth {
 
   /** The oldest call is overdue: whoever can should find out whether the server is still there. */
   get isLate(): boolean {
-    for (const { overdueAtMs } of this.#open) return this.#system.monoMs() >= overdueAtMs;
-    return false;
+    const oldest = this.#open[this.#first];
+    return oldest !== undefined && this.#system.monoMs() >= oldest.overdueAtMs;
   }
 
   /** How long to wait before connecting again after a silence. */
@@ -77,20 +83,25 @@ export class ConnectionHealth {
   /** A call leaves. Report its end with `answered` or `failed`. */
   sent(timeoutMs: number = DEFAULT_TIMEOUT_MS): OpenCall {
     const sentAtMs = this.#system.monoMs();
-    const call = { sentAtMs, overdueAtMs: sentAtMs + timeoutMs };
-    this.#open.add(call);
+    const call = { sentAtMs, overdueAtMs: sentAtMs + timeoutMs, hasEnded: false };
+    this.#open.push(call);
     return call;
   }
 
   /** The server answered this call, perhaps with an error. */
   answered(call: OpenCall): void {
-    this.#open.delete(call);
+    this.failed(call);
     this.heard();
   }
 
   /** The call ended without an answer, for example because its connection was closed. */
   failed(call: OpenCall): void {
-    this.#open.delete(call);
+    call.hasEnded = true;
+    // Answers come in the order of the sends, or nearly so.
+    while (this.#open[this.#first]?.hasEnded === true) this.#first += 1;
+    if (this.#first < this.#open.length && this.#first < MOST_ENDED) return;
+    this.#open.splice(0, this.#first);
+    this.#first = 0;
   }
 
   /** Any other sign of life of the server, such as a notification. */
@@ -100,7 +111,8 @@ export class ConnectionHealth {
 
   /** There is a new connection: what was sent on the old one says nothing about it. */
   reset(): void {
-    this.#open.clear();
+    this.#open = [];
+    this.#first = 0;
     this.heard();
   }
 

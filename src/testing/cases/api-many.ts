@@ -80,7 +80,7 @@ export const manyCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks({ label: "worker 1" }), await ctx.locks()];
       const [first, second] = [ctx.key("jobs/"), ctx.key("users/")];
       const lease = await one.acquire(first);
-      await one.acquire(second, { label: "special" });
+      const special = await one.acquire(second, { label: "special" });
       const info = must(await two.inspect(first), "the lock");
       assert.deepEqual(
         info.holders.map(({ label, fence }) => [label, fence]),
@@ -91,6 +91,7 @@ export const manyCases: readonly ApiCase[] = [
       assert.deepEqual(await listed(two, "jobs/"), [first]);
       assert.equal(await two.inspect("nobody"), null);
       assert.equal(lease.toJSON()["fence"], String(lease.fence));
+      await Promise.all([lease.release(), special.release()]);
     },
   },
   {
@@ -121,7 +122,7 @@ export const manyCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const [key, other] = [ctx.key(), ctx.key()];
       const held = await one.acquire(key);
-      await two.acquire(other);
+      const kept = await two.acquire(other);
       const waiting = later(fails("ERR_LOCK_ABORTED", one.acquire(other, { wait: LONG_WAIT_MS })));
       await ctx.untilWaiting(two, other);
       const sinceMs = ctx.nowMs();
@@ -134,6 +135,7 @@ export const manyCases: readonly ApiCase[] = [
       await fails("ERR_LOCK_ABORTED", one.acquire(key));
       await one.close();
       await two.close();
+      assert.equal(kept.held, false);
       assert.deepEqual(await listed(await ctx.locks()), []);
     },
   },

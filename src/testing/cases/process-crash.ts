@@ -181,7 +181,7 @@ export const crashCases: readonly ProcessCase[] = [
       const child = await ctx.child();
       const locks = await ctx.locks();
       const [key, other] = [ctx.key(), ctx.key()];
-      await locks.acquire(other);
+      const held = await locks.acquire(other);
       await child.call("acquire", { as: "lease", key });
       child.start("acquire", { as: "never", key: other, options: { wait: LONG_WAIT_MS } });
       await ctx.untilWaiting(locks, other);
@@ -189,6 +189,7 @@ export const crashCases: readonly ProcessCase[] = [
       await child.exits();
       must(await locks.tryAcquire(key), "the key that was released");
       assert.deepEqual((await locks.inspect(other))?.waiters ?? [], []);
+      await held.release();
     },
   },
 ];

@@ -18,6 +18,8 @@ export class TamperedClient {
   readonly client: EtcdClient;
   readonly #real: Cluster;
   around: ((send: () => ReturnType<Txn>, txn: Parameters<Txn>[0]) => ReturnType<Txn>) | null = null;
+  /** Held back while it is not null. */
+  #watches: (() => void)[] | null = null;
   /** How many calls of each kind have left. */
   readonly counts: Record<string, number> = {};
 
@@ -43,7 +45,14 @@ export class TamperedClient {
       leaseLife: counted("leaseLife", (id, io) => real.leaseLife(id, io)),
       version: counted("version", (io) => real.version(io)),
       facts: counted("facts", (io) => real.facts(io)),
-      watch: counted("watch", (hear, ended) => real.watch(hear, ended)),
+      watch: counted("watch", (hear, ended) => {
+        const { send, close } = real.watch(hear, ended);
+        const sendWatch: typeof send = (watch) => {
+          if (this.#watches === null) send(watch);
+          else this.#watches.push(() => send(watch));
+        };
+        return { send: sendWatch, close };
+      }),
       endIdleStreams: () => real.endIdleStreams(),
       close: () => real.close(),
     };
@@ -67,6 +76,16 @@ export class TamperedClient {
     return () => {
       if (arrive === null) throw new Error("nothing was sent");
       return arrive();
+    };
+  }
+
+  /** What is sent on watch streams waits until the returned function is called. */
+  delayWatches(): () => void {
+    const delayed: (() => void)[] = [];
+    this.#watches = delayed;
+    return () => {
+      this.#watches = null;
+      for (const send of delayed) send();
     };
   }
 

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Proxy } from "../../../faults/proxy.ts";
 import { startEtcd } from "../../../scripts/servers/etcd.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
 import type { OpenStore, Request } from "../../../src/core/store.ts";
@@ -35,6 +36,62 @@ describe("a revoked request in etcd", () => {
       await two.revoke("key", { reason: "test", fence: lease.fence });
       await (await (waiting ?? next.acquire("key", { wait: "1m" }))).release();
     }
+    await one.close();
+    await two.close();
+  });
+
+  it("learns of it although its connection was reset just before (P11)", async () => {
+    const proxy = await Proxy.listen({ host: "127.0.0.1", port: server.port });
+    const [one, two] = [createLocks(`etcd://127.0.0.1:${proxy.port}`), createLocks(server.url)];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // Its next renewal is minutes away.
+      const lease = await one.acquire("reset", { ttl: "10m" });
+      lease.signal.addEventListener("abort", () => void lease.release());
+      proxy.drop();
+      await two.revoke("reset", { reason: "test", fence: lease.fence });
+      const next = await two.acquire("reset", { wait: "1m" });
+      expect(lease.held).toBe(false);
+      await next.release();
+    }
+    await one.close();
+    await two.close();
+    await proxy.close();
+  });
+
+  it("learns of it although the server made its watch too late (P11)", async () => {
+    const tampered = new TamperedClient(server.url);
+    const [one, two] = [
+      await openOn(tampered.client, { namespace: "late" }),
+      await openOn(new TamperedClient(server.url).client, { namespace: "late" }),
+    ];
+    const lost: string[] = [];
+    one.onLoss?.((id, reason) => void lost.push(`${id} ${reason}`));
+    const sendWatches = tampered.delayWatches();
+    const holder = request("key");
+    expect(await state(one, holder)).toBe("granted");
+    expect(await two.revoke("key", { reason: "test", force: false }, io)).toBe("revoked");
+    sendWatches();
+    await until("the loss", () => lost.length > 0);
+    expect(lost).toEqual([`${holder.id} revoked`]);
+    await one.close();
+    await two.close();
+  });
+
+  it("is not reported as held if it was revoked before its grant arrived (P11)", async () => {
+    const tampered = new TamperedClient(server.url);
+    const one = await openOn(tampered.client, { namespace: "early" });
+    const two = await openOn(new TamperedClient(server.url).client, { namespace: "early" });
+    const lost: string[] = [];
+    one.onLoss?.((id) => void lost.push(id));
+    tampered.around = async (send) => {
+      tampered.around = null;
+      const answer = await send();
+      await two.revoke("key", { reason: "test", force: false }, io);
+      await until("the note", () => lost.length > 0);
+      return answer;
+    };
+    expect(await state(one, request("key"))).toBe("ended");
+    expect(await state(two, request("key"))).toBe("granted");
     await one.close();
     await two.close();
   });

@@ -115,6 +115,12 @@ describe("the default directory", () => {
     chmodSync(dir.path, 0o777);
     expect(() => openDefault(join(dir.path, "own"), user)).toThrow(unsafe(/sticky/));
   });
+
+  it("is not judged by mode bits on Windows, which has none and reports that everybody may write", () => {
+    chmodSync(dir.path, 0o777);
+    const path = join(dir.path, "own");
+    expect(openDefault(path, { uid: null, home: dir.path })).toMatchObject({ path, isShared: false });
+  });
 });
 
 describe("a named directory", () => {

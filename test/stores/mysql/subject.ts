@@ -1,14 +1,18 @@
-// One MariaDB as the subject of the suite, in either mode, with its data kept over a restart.
+// One MariaDB or MySQL as the subject of the suite, in either mode, with its data kept over a restart.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
+import { type MariadbArgs, MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
 import { mysql, mysqlGuarantees, mysqlRowGuarantees } from "../../../src/stores/mysql/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
 
-export function mysqlSubject(mode: "table" | "row"): { readonly store: Subject; readonly server: Server } {
+/** `options`: of the server. */
+export function mysqlSubject(
+  mode: "table" | "row",
+  options: MariadbArgs = {},
+): { readonly store: Subject; readonly server: Server } {
   let node: MariadbNode | null = null;
   let dataFolder: string | null = null;
   const url = (): string => `${node?.url}?mode=${mode}`;
@@ -23,7 +27,7 @@ export function mysqlSubject(mode: "table" | "row"): { readonly store: Subject; 
     server: {
       async start() {
         dataFolder = mkdtempSync(join(tmpdir(), "holdfast-mysql-data-"));
-        node = new MariadbNode(await freePort(), dataFolder, 1, {});
+        node = new MariadbNode(await freePort(), dataFolder, 1, options);
         await node.start();
       },
       async restart() {

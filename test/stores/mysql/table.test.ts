@@ -166,13 +166,22 @@ describe("the tables", () => {
         "GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON bare.* TO poor@'127.0.0.1'",
     );
     const poor = node.url.replace("app:app@", "poor:p@").replace("/locks", "/bare");
-    for (const url of [poor, `${poor}?mode=row`]) {
+    const refused = async (url: string, why: RegExp): Promise<void> =>
       await expect(open(url).acquire("k")).rejects.toMatchObject({
         code: "ERR_STORE_UNAVAILABLE",
         retryable: false,
-        message: expect.stringMatching(/CREATE ROUTINE.*holdfast schema mysql/) as string,
+        message: expect.stringMatching(why) as string,
       });
-    }
+    await refused(poor, /CREATE ROUTINE, or row mode.*holdfast schema mysql/);
+    await refused(`${poor}?mode=row`, /it needs CREATE\. .*holdfast schema mysql/);
+    // Who may make tables only can use row mode, which has no procedures.
+    await node.query(
+      "CREATE DATABASE no_routines; CREATE USER tables@'127.0.0.1' IDENTIFIED BY 'p'; " +
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON no_routines.* TO tables@'127.0.0.1'",
+    );
+    const tables = node.url.replace("app:app@", "tables:p@").replace("/locks", "/no_routines");
+    await refused(tables, /CREATE ROUTINE, or row mode/);
+    await (await open(`${tables}?mode=row`).acquire("k")).release();
     await node.query(`USE bare; ${withoutDelimiters(schemaSql())}`);
     for (const url of [poor, `${poor}?mode=row`]) await (await open(url).acquire("k")).release();
     // To run it again changes nothing.

@@ -139,7 +139,7 @@ describe("a wake-up session", () => {
       async onWake(own) {
         const { rows } = await own.run(sql["notification_read"], ["late", "late"]);
         read.push(...rows.map((row) => String(row["id"])));
-        await own.run(sql["notification_forget"], ["late"]);
+        for (const row of rows) await own.run(sql["notification_forget"], ["late", row["id"] as string]);
       },
     });
     await session.start();

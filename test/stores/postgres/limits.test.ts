@@ -3,6 +3,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../../src/index.ts";
 import { postgres } from "../../../src/stores/postgres/index.ts";
+import { fullSchema } from "../../../src/stores/postgres/schema.ts";
+import { sqlFor } from "../../../src/stores/postgres/sql.ts";
+import { openPool } from "../../support/pg-pool.ts";
 import { testTableLimits } from "../../support/table-limits.ts";
 import { io, PostgresWorld, request, until } from "./fixture.ts";
 
@@ -79,6 +82,59 @@ describe("one server", () => {
       await locks.close();
     },
   );
+});
+
+it("several keys are granted while their names are forgotten for those of many others", async () => {
+  const world = await PostgresWorld.start();
+  const store = await world.open();
+  const attempt = store.attempt(request(["b", "a"]), io);
+  const others = Array.from({ length: 10_000 }, (_none, at) => `other:${at}`);
+  expect(await store.owns(request(others), null, io)).toBe(false);
+  expect(await attempt).toMatchObject({ granted: { fences: [expect.any(BigInt), expect.any(BigInt)] } });
+  await world.stop();
+});
+
+it("on a pool of its own a store locks by plain statements, on a given one by functions", async () => {
+  const world = await PostgresWorld.start();
+  const pool = openPool(world.url, { max: 1, application_name: "given" });
+  const [own, given] = [createLocks(world.url), createLocks(postgres({ pool }))];
+  for (const locks of [own, given]) {
+    for (let times = 0; times < 3; times += 1) await locks.using("k", { wait: 60_000 }, () => 7);
+  }
+  const last = async (name: string): Promise<unknown> => {
+    const text = "SELECT string_agg(query, ' ') AS texts FROM pg_stat_activity WHERE application_name = $1";
+    return (await world.ask(text, [name]))[0]?.["texts"];
+  };
+  expect(await last("holdfast")).toContain("UPDATE public.holdfast_lock");
+  expect(await last("given")).toContain("SELECT public.holdfast_release_one");
+  await Promise.all([own.close(), given.close()]);
+  await pool.end();
+  await world.stop();
+});
+
+it("the plain statements use the index, also in a session that planned on an empty table (P21)", async () => {
+  const world = await PostgresWorld.start();
+  const client = await world.client();
+  await client.query(fullSchema("public.holdfast"));
+  const { own_session, attempt_free, release_free } = sqlFor("public.holdfast");
+  await client.query(own_session);
+  const statements = { attempt: attempt_free, release: release_free };
+  const values = { attempt: "'\\x00', 'id', 'proc', 'label', 1, 1", release: "'\\x00', 'id', 1" };
+  for (const name of ["attempt", "release"] as const) {
+    await client.query(`PREPARE ${name} AS ${statements[name]}`);
+    // After five executions the server may keep one plan for all.
+    for (let times = 0; times < 7; times += 1) await client.query(`EXECUTE ${name}(${values[name]})`);
+  }
+  await client.query(
+    `INSERT INTO holdfast_lock (name, namespace, key, changed_at)
+     SELECT sha256(n::text::bytea), 'many', n::text::bytea, now() FROM generate_series(1, 5000) AS n`,
+  );
+  for (const name of ["attempt", "release"] as const) {
+    const { rows } = await client.query<{ "QUERY PLAN": string }>(`EXPLAIN EXECUTE ${name}(${values[name]})`);
+    expect(rows.map((row) => row["QUERY PLAN"]).join("\n")).toContain("Index Scan using holdfast_lock_pkey");
+  }
+  client.release();
+  await world.stop();
 });
 
 it("a value of the call that the server cannot take is not told as a damaged record (P17)", async () => {

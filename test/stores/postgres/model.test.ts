@@ -6,10 +6,10 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Pool } from "pg";
-import type { OpenStore } from "../../../src/core/store.ts";
+import type { AttemptAnswer, Io, OpenStore, ReleaseOptions, Request } from "../../../src/core/store.ts";
 import { Connections, type PgPool } from "../../../src/stores/postgres/client/connections.ts";
 import { fullSchema } from "../../../src/stores/postgres/schema.ts";
-import { sqlFor } from "../../../src/stores/postgres/sql.ts";
+import { type Sql, sqlFor } from "../../../src/stores/postgres/sql.ts";
 import { PostgresStore } from "../../../src/stores/postgres/store.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { type Op, ops, several, wish } from "../../support/histories.ts";
@@ -24,9 +24,37 @@ const RULES = { firstBeatMs: 1_000, longestBeatMs: 10_000, fencePerKey: true };
 let world: PostgresWorld;
 let pool: Pool;
 let connections: Connections;
+let sql: Sql;
+
+/** As core does, plain locks take the direct way, which begins with a plain statement. */
+class DirectStore extends PostgresStore {
+  override attempt(asked: Request, call: Io): Promise<AttemptAnswer<null>> {
+    if (asked.seq > 1 || !isPlain(asked)) return super.attempt(asked, call);
+    return new Promise((resolve, reject) =>
+      this.direct.attempt(asked, (error, answer) => (answer === null ? reject(error) : resolve(answer))),
+    );
+  }
+
+  override release(asked: Request, _cookie: null, options: ReleaseOptions, call: Io): Promise<Outcome> {
+    const [lastFence] = options.lastFences;
+    if (lastFence === undefined || !isPlain(asked)) return super.release(asked, null, options, call);
+    return new Promise((resolve, reject) =>
+      this.direct.release(asked, null, lastFence, (error, outcome) =>
+        outcome === null ? reject(error) : resolve(outcome),
+      ),
+    );
+  }
+}
+
+type Outcome = "released" | "not-held";
+
+function isPlain({ keys, mode, limit, keepMs }: Request): boolean {
+  return keys.length === 1 && mode === "exclusive" && limit === 1 && keepMs === 0;
+}
 
 function bend(text: string): string {
   return text
+    .replaceAll(/\bnow\(\)/g, "(SELECT at FROM bent_clock)")
     .replaceAll("clock_timestamp()", "(SELECT at FROM bent_clock)")
     .replaceAll(/pg_notify\(\s*'holdfast_' \|\| [lwh]\.proc,\s+/g, "bent_notify(");
 }
@@ -39,7 +67,10 @@ beforeAll(async () => {
       AS $$ INSERT INTO bent_pushed (words) VALUES ($1) $$`);
   await world.ask(bend(fullSchema("bent")));
   pool = openPool(world.url);
-  connections = new Connections(pool as unknown as PgPool, false, nodeSystem.monoMs);
+  connections = new Connections(pool as unknown as PgPool, true, nodeSystem.monoMs);
+  const texts = Object.entries(sqlFor("public.bent")).map(([name, text]) => [name, bend(text)]);
+  sql = Object.fromEntries(texts) as Sql;
+  connections.setUpSessions(sql.own_session);
 });
 
 afterAll(async () => {
@@ -72,7 +103,7 @@ async function compare(history: readonly Op[]): Promise<void> {
   const namespace = `m${histories}`;
   await side.setClock(START_US);
   const env = { namespace, system: nodeSystem, allow: [] };
-  const stores = ["a", "b"].map(() => new PostgresStore(connections, sqlFor("public.bent"), true, env));
+  const stores = ["a", "b"].map(() => new DirectStore(connections, sql, true, env));
   const pair = new RedisPair(side, stores, namespace, RULES);
   for (const one of history) {
     const { ours, rules } = await pair.play(one);

@@ -219,6 +219,45 @@ describe("without DDL", () => {
   });
 });
 
+describe("a role that may not", () => {
+  const url = (): string => `${world.url.replace("postgres@", "novice@")}?table=novice`;
+  const acquire = async (): Promise<unknown> => {
+    const locks = createLocks(url());
+    try {
+      return await locks.using("k", { wait: 60_000 }, () => 7);
+    } finally {
+      await locks.close();
+    }
+  };
+
+  it("create functions is told what has to be run, and leaves no half of it (P17)", async () => {
+    await world.ask("CREATE ROLE novice LOGIN; GRANT CREATE, USAGE ON SCHEMA public TO novice");
+    await world.ask("REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC");
+    await expect(acquire()).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringMatching(
+        /permission denied for language plpgsql.*holdfast schema postgres/,
+      ) as string,
+    });
+    await world.ask("GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC");
+    expect(await world.ask("SELECT relname FROM pg_class WHERE relname LIKE 'novice%'")).toEqual([]);
+  });
+
+  it("execute them is told what to grant, and can lock once it was (P17)", async () => {
+    await world.ask(fullSchema("public.novice"));
+    await world.ask("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO novice");
+    await world.ask("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC");
+    await expect(acquire()).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: false,
+      message: expect.stringMatching(/permission denied for function .*EXECUTE on the functions/) as string,
+    });
+    await world.ask("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC");
+    expect(await acquire()).toBe(7);
+  });
+});
+
 describe("tables of versions 0.1 and 0.2", () => {
   const OLD = `CREATE TABLE PREFIX_locks (name bytea PRIMARY KEY, namespace text NOT NULL, key bytea NOT NULL,
     version bigint NOT NULL, holder text, ends_at timestamptz, over_at timestamptz NOT NULL,

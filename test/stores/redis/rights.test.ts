@@ -9,7 +9,7 @@ import { commands, recipe } from "../../security/recipes.ts";
 
 /** Enough for a heartbeat, and for a right that is missing to be told. */
 const SHORT_MS = 2_000;
-const AT_ONCE = 4;
+const AT_ONCE = 12;
 const LOGIN = "://locks:secret@";
 let world: RedisWorld;
 

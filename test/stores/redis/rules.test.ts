@@ -97,25 +97,30 @@ describe("an attempt that arrives late (P8)", () => {
   });
 
   it.each([
-    ["a plain lock", {}],
-    ["a semaphore", { limit: 2 }],
-  ])("of %s changes nothing when its own time is over", async (_kind, wish) => {
+    ["a plain lock", {}, /l$/],
+    ["a semaphore", { limit: 2 }, /^late/],
+  ])("of %s changes nothing when its own time is over", async (_kind, wish, answer) => {
     const { store: own, keep, deliver } = await holdingBack();
     await own.release(...(await released(own, "late", wish)));
     keep();
     void own.attempt(request("late", wish), brief);
     await io.sleep(400);
-    expect(await deliver()).toContain("late");
+    expect(String(await deliver())).toMatch(answer);
     expect(await own.inspect("late", io)).toBe(null);
   });
 
   it("is not sent at all once its id was abandoned", async () => {
     const late = request("late");
+    const before = request("before");
+    const first = store.attempt(before, io);
+    // It waits for the end of this turn, because another attempt is under way.
     const attempt = store.attempt(late, io);
-    const abandoned = store.abandon([late], io);
+    const abandoned = store.abandon([late, before], io);
     expect(await attempt).toEqual({ ended: true });
+    expect(await first).toHaveProperty("granted");
     await abandoned;
     expect(await store.inspect("late", io)).toBe(null);
+    expect(await store.inspect("before", io)).toBe(null);
   });
 
   it("leaves no memory in the server when every attempt was answered (P21)", async () => {
@@ -280,6 +285,57 @@ describe("when memory is full", () => {
       expect(await store.attempt({ ...b, seq: 3 }, io)).toHaveProperty("granted");
       await store.abandon([b], io);
       expect(await store.inspect("full", io)).toBe(null);
+    } finally {
+      await world.ask("CONFIG", "SET", "maxmemory", "0");
+    }
+  });
+});
+
+describe("plain locks in one call", () => {
+  const granted = (answer: unknown): { readonly fences: readonly bigint[] } =>
+    (answer as { granted: { fences: readonly bigint[] } }).granted;
+
+  /** What is asked for while another attempt is under way leaves together. */
+  async function together<T>(ask: () => Promise<T>[]): Promise<T[]> {
+    const first = request("first");
+    const alone = store.attempt(first, io);
+    const answers = Promise.all(ask());
+    await alone;
+    await store.abandon([first], io);
+    return answers;
+  }
+
+  it("are granted what is free, and told of the rest by the rules", async () => {
+    await store.attempt(request("taken"), io);
+    const asked = ["a", "taken", "b", "a"].map((key) => request(key));
+    const answers = await together(() => asked.map((one) => store.attempt(one, io)));
+    expect(answers.map((answer) => Object.keys(answer)[0])).toEqual(["granted", "busy", "granted", "busy"]);
+  });
+
+  it("get a larger fence than the one that was used up to in the same call (P3)", async () => {
+    const holder = request("a");
+    const [first = 0n] = await fencesOf(store, holder);
+    // A hand-off inside the process has used a number above the clock.
+    const lastFences = [first + 5_000n];
+    const [ended, next] = await together<unknown>(() => [
+      store.release(holder, null, { lastFences }, io),
+      store.attempt(request("a"), io),
+    ]);
+    expect(ended).toBe("released");
+    expect(granted(next).fences[0]).toBeGreaterThan(first + 5_000n);
+  });
+
+  it("are released when memory is full, whatever else is asked for", async () => {
+    const holder = request("a");
+    const lastFences = await fencesOf(store, holder);
+    await world.ask("CONFIG", "SET", "maxmemory", "1");
+    try {
+      const refused = store.attempt(request("x"), io);
+      const more = store.attempt(request("y"), io);
+      const freed = store.release(holder, null, { lastFences }, io);
+      await expect(refused).rejects.toThrow("memory is full");
+      await expect(more).rejects.toThrow("memory is full");
+      expect(await freed).toBe("released");
     } finally {
       await world.ask("CONFIG", "SET", "maxmemory", "0");
     }

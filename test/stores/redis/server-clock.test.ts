@@ -49,8 +49,8 @@ function client(options: LocksOptions = {}): Locks {
 it("a clock set back after a hand-off does not reverse the fences of a revoked lease", async () => {
   const HANDED_ON_AFTER_MS = 1_200;
   const [holder, other] = [client({ handoff: "3s" }), client()];
-  const first = await holder.acquire("k");
-  const next = holder.acquire("k", { wait: "60s" });
+  const first = await holder.acquire("k", { ttl: "5s" });
+  const next = holder.acquire("k", { ttl: "5s", wait: "60s" });
   await new Promise((resolve) => setTimeout(resolve, HANDED_ON_AFTER_MS));
   await first.release();
   const handedOn = await next;

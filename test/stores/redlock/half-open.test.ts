@@ -19,6 +19,10 @@ it.each(["redis", "ioredis"] as const)("%s by URL: grants again over new connect
   const locks = createLocks(redlock({ nodes, driver }), { namespace: driver, allow: ["fresh-nodes"] });
   await (await locks.acquire("warm up", { wait: "60s" })).release();
   const kept = await locks.acquire("kept", { wait: "60s" });
+  // A grant needs two of three nodes. What the third was sent must not be lost, as it may have to say yes.
+  const nodesOf = async (key: string): Promise<readonly string[]> =>
+    (await locks.inspect(key))?.nodes?.map(({ reason }) => reason.slice(0, "has it held".length)) ?? [];
+  await expect.poll(() => nodesOf("kept")).toEqual(Array.from({ length: 3 }, () => "has it held"));
   const [meter, startMs] = [new StallMeter(), performance.now()];
   for (const proxy of proxies.slice(0, 2)) proxy.halfOpen();
   const lease = await locks.acquire("next", { wait: "60s" });

@@ -188,6 +188,7 @@ export interface WatchEvent {
   kv: KeyValue | null;
 }
 export interface WatchAnswer {
+  header: Header | null;
   id: number;
   created: boolean;
   canceled: boolean;
@@ -197,6 +198,7 @@ export interface WatchAnswer {
 }
 const watchEvent: Codec<WatchEvent> = message<WatchEvent>({ type: int(1), kv: one(2, () => keyValue) });
 export const watchAnswer: Codec<WatchAnswer> = message<WatchAnswer>({
+  header: one(1, () => header),
   id: int(2),
   created: flag(3),
   canceled: flag(4),

@@ -16,11 +16,11 @@ const SETTINGS = [
   "sql_select_limit = 18446744073709551615",
 ].join(", ");
 
-/** `max_statement_time` would end the waits of the store. Only MariaDB has it, and reads the comment. */
-const MARIADB_SETTINGS = "/*M!100101 , max_statement_time = 0 */";
+/** A limit of time would end the waits of the store. Each server reads its own comment. */
+const NO_TIME_LIMIT = "/*M!100101 , max_statement_time = 0 */ /*!50708 , max_execution_time = 0 */";
 
 /** Two statements, because the variable of the isolation level has different names on MySQL and MariaDB. */
 export const SESSION_SETTINGS: readonly string[] = [
   "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-  `SET SESSION ${SETTINGS} ${MARIADB_SETTINGS}`,
+  `SET SESSION ${SETTINGS} ${NO_TIME_LIMIT}`,
 ];

@@ -20,7 +20,7 @@ UPDATE holdfast_locks SET used = 1, mode = 'x', size = 1, holder = ?, store = ?,
   first_fence = LAST_INSERT_ID(GREATEST(fence + 1, {now})), used_fence = first_fence, room = ?,
   fence = first_fence + room, since_us = {now}, ends_us = since_us + ?, keep_us = 0, revoked = NULL,
   waiting_for = NULL, over_us = {rounded_end}
-WHERE name = ? AND used = 0 AND waiting = 0 AND ended_us <= {now}
+WHERE name = ? AND used = 0 AND waiting = 0 AND ended_us <= {now} AND fence < {fence_limit}
 
 -- Releases one exclusive lock that nobody waits for. last fence that was used, name, id.
 -- :name release_fast
@@ -106,9 +106,9 @@ SELECT GET_LOCK(?, IF(EXISTS (SELECT 1 FROM holdfast_waiters WHERE store = ? AND
 SELECT id, called_us, NULL AS reason FROM holdfast_waiters WHERE store = ? AND called_us > 0
 UNION ALL SELECT id, 0, reason FROM holdfast_revocations WHERE store = ?
 
--- store.
+-- store, id.
 -- :name notification_forget
-DELETE FROM holdfast_revocations WHERE store = ?
+DELETE FROM holdfast_revocations WHERE store = ? AND id = ?
 
 -- The row of a key, locked for the caller's transaction; no row where somebody else is changing it. name.
 -- :name transaction_lock_row

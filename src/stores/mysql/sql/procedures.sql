@@ -47,6 +47,7 @@ SELECT {lock_columns} {into_lock} FROM holdfast_locks WHERE name = v_name FOR UP
 SET v_now = {now};
 IF l_mode IS NOT NULL THEN
   IF l_mode NOT IN ('x', 's', 'p') OR l_used < 0 OR l_waiting < 0 OR l_fence < l_first + l_room
+    OR l_fence >= {fence_limit}
     OR (l_mode = 'x' AND l_used > 1) THEN
     SIGNAL SQLSTATE '45002' SET MESSAGE_TEXT = 'a row of holdfast_locks is damaged';
   END IF;
@@ -55,6 +56,10 @@ IF l_mode IS NOT NULL THEN
     SELECT {lock_columns} {into_lock} FROM holdfast_locks WHERE name = v_name;
   END IF;
 END IF;
+
+-- The year 2255 in microseconds. A client cannot tell numbers beyond 2^53 from their neighbours.
+-- :name fence_limit
+9000000000000000
 
 -- Makes the row of a key that has none, with the floor of its namespace. Outside of a transaction. The floor
 -- is locked, so that whoever cleans rows away is waited for.
@@ -588,6 +593,12 @@ body: BEGIN
   SELECT IF(v_met > 0, 'revoked', 'other-fence') AS answer;
 END
 
+-- A row that can be cleaned away. A damaged fence stays, or it would be the floor of all others.
+-- :name is_over
+l.over_us < v_now - 600000000 AND l.ends_us <= v_now AND l.ended_us <= v_now AND l.fence < {fence_limit}
+AND (l.waiting = 0 OR NOT EXISTS (
+  SELECT 1 FROM holdfast_waiters AS w WHERE w.name = l.name AND w.alive_us > v_now))
+
 -- Cleans away up to 500 rows of one namespace that have been over for ten minutes, and raises the floor of
 -- its fences in the same step. Whoever makes a row anew waits for the floor. Answers how many rows it
 -- deleted.
@@ -601,17 +612,13 @@ body: BEGIN
   DECLARE v_mode CHAR(1) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_now BIGINT DEFAULT {now};
   DECLARE old CURSOR FOR SELECT l.name, l.fence, l.mode, l.waiting FROM holdfast_locks AS l
-    WHERE l.over_us < v_now - 600000000 AND l.namespace = v_namespace AND l.ends_us <= v_now
-      AND l.ended_us <= v_now
-      AND (l.waiting = 0 OR NOT EXISTS (
-        SELECT 1 FROM holdfast_waiters AS w WHERE w.name = l.name AND w.alive_us > v_now))
-    ORDER BY l.over_us LIMIT 500 FOR UPDATE SKIP LOCKED;
+    WHERE {is_over} AND l.namespace = v_namespace ORDER BY l.over_us LIMIT 500 FOR UPDATE SKIP LOCKED;
   DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_done = 1;
   {roll_back_on_error}
   DELETE FROM holdfast_ended WHERE until_us < v_now LIMIT 500;
   DELETE FROM holdfast_revocations WHERE until_us < v_now LIMIT 500;
-  SELECT namespace INTO v_namespace FROM holdfast_locks
-  WHERE over_us < v_now - 600000000 ORDER BY over_us LIMIT 1;
+  SELECT l.namespace INTO v_namespace FROM holdfast_locks AS l
+  WHERE {is_over} ORDER BY l.over_us LIMIT 1 FOR UPDATE SKIP LOCKED;
   SET v_is_done = 0;
   IF v_namespace IS NULL THEN
     SELECT 0 AS cleaned;

@@ -78,6 +78,14 @@ interface DirectCall {
 
 type Settle = (error: unknown, rows: readonly Row[] | null) => void;
 
+/** A statement that decides everything, and a plain one that is enough in the simplest case. */
+export interface DirectStatement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+  /** Takes the first so many of the values, and gives no row where the case is not that simple. */
+  readonly plain: { readonly text: string; readonly values: number } | null;
+}
+
 export class Connections {
   readonly #pool: PgPool;
   readonly #own: boolean;
@@ -110,6 +118,11 @@ export class Connections {
     this.#create = create;
   }
 
+  /** From now on sessions of our own pool run this before anything else. Not behind a pooler. */
+  setUpSessions(text: string): void {
+    if (this.#own) this.#prepared.ownSession = text;
+  }
+
   /**
    * One statement. It is sent a second time only where its tables were gone, so that it cannot have done
    * anything.
@@ -125,13 +138,11 @@ export class Connections {
 
   /**
    * The same without a promise, a signal or a timer, for the uncontended path: core keeps the deadline.
-   * Whatever
-   * is not simple takes the way of `query`. `send` runs just before the statement leaves; false: it must not.
+   * Whatever is not simple takes the way of `query`. `missed`: the plain statement gave no row.
    */
   queryDirect(
-    text: string,
-    values: readonly unknown[],
-    call: CallContext & { readonly timeoutMs: number },
+    { text, values, plain }: DirectStatement,
+    call: CallContext & { readonly timeoutMs: number; readonly missed: () => void },
     settle: Settle,
   ): void {
     this.#giveUpOverdue();
@@ -142,7 +153,8 @@ export class Connections {
       );
     this.#pool.connect((_error, client) => {
       if (client === undefined) return retry();
-      const name = this.#prepared.nameOf(client, text);
+      const quick = this.#prepared.isOwn(client) ? plain : null;
+      const name = this.#prepared.nameOf(client, quick?.text ?? text);
       if (!this.#health.isUsable(client) || name === undefined) {
         client.release(!this.#health.isUsable(client));
         return retry();
@@ -169,12 +181,17 @@ export class Connections {
         },
       };
       this.#direct.add(direct);
-      const statement = name === null ? { text, values } : { name, text, values };
-      client.query(statement, (error, result) => {
+      const sent =
+        quick === null ? { text, values } : { text: quick.text, values: values.slice(0, quick.values) };
+      client.query(name === null ? sent : { name, ...sent }, (error, result) => {
         const isAnswer = error === null || error === undefined || isServerError(error);
         if (this.#direct.has(direct)) end(!isAnswer);
         if (isAnswer) this.#health.answered(client);
-        if (error === null || error === undefined) return settle(null, result.rows);
+        if (error === null || error === undefined) {
+          if (quick === null || result.rows.length > 0) return settle(null, result.rows);
+          call.missed();
+          return retry();
+        }
         if (this.#prepared.isPlanGone(client, error)) return retry();
         this.recreate(error).then(
           (isThere) => (isThere ? retry() : settle(error, null)),

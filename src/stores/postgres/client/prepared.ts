@@ -16,6 +16,10 @@ export class Prepared {
    * Whether a connection leads to the session whose number it was told at its start; asked on its first use.
    */
   readonly #direct = new WeakMap<PgClient, boolean>();
+  /** A statement that sets what our own sessions need; null where the sessions are somebody else's. */
+  ownSession: string | null = null;
+  /** Those that have run it. */
+  readonly #set = new WeakSet<PgClient>();
   readonly #names = new Map<string, string>();
 
   async query(
@@ -27,6 +31,10 @@ export class Prepared {
     if (values.length === 0) return client.query({ text });
     const direct = this.#direct.get(client) ?? (await this.#ask(client));
     if (!direct) return client.query({ text, values });
+    if (this.ownSession !== null && !this.#set.has(client)) {
+      await client.query({ text: this.ownSession });
+      this.#set.add(client);
+    }
     try {
       return await client.query({ name: this.#name(text), text, values });
     } catch (error) {
@@ -41,13 +49,21 @@ export class Prepared {
    */
   nameOf(client: PgClient, text: string): string | null | undefined {
     const direct = this.#direct.get(client);
-    return direct === true ? this.#name(text) : direct === false ? null : undefined;
+    if (direct === false) return null;
+    const isKnown = direct === true && (this.ownSession === null || this.#set.has(client));
+    return isKnown ? this.#name(text) : undefined;
+  }
+
+  /** Whether its session has the settings of our own sessions. */
+  isOwn(client: PgClient): boolean {
+    return this.#set.has(client);
   }
 
   /** Whether this error says that the plan is gone. Nothing is prepared on this connection from then on. */
   isPlanGone(client: PgClient, error: unknown): boolean {
     if (!PLAN_GONE.includes(codeOf(error))) return false;
     this.#direct.set(client, false);
+    this.#set.delete(client);
     return true;
   }
 

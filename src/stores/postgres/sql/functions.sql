@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION {show}(p_label text, p_mode "char", p_permits integer
   p_since timestamptz,
   p_ends timestamptz, p_keep timestamptz, p_waiting_for bytea, p_revoked text, p_owned boolean,
     p_now timestamptz)
-RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN p_owned AND p_ends > p_now
     THEN jsonb_build_array(p_label, p_mode::text, p_permits, p_fence::text, extract(epoch
       FROM p_ends - p_now) * 1000,
@@ -42,18 +42,19 @@ $$;
 
 -- The holders of a key, by the end of their leases, at most so many.
 CREATE OR REPLACE FUNCTION {show_holders}(l {lock}, p_most integer, p_now timestamptz)
-RETURNS jsonb LANGUAGE sql STABLE SET enable_seqscan = off AS $$
-  SELECT CASE
-    WHEN l.in_use = 0 OR (l.mode = 'x' AND l.ends_at <= p_now AND coalesce(l.keep_until <= p_now, true))
-      THEN '[]'::jsonb
-    WHEN l.mode = 'x' THEN jsonb_build_array({show}(l.label, 'x', 1, l.fence_used, l.since_at, l.ends_at,
-      l.keep_until,
-      l.waiting_for, l.revoked, l.id IS NOT NULL, p_now))
-    ELSE (SELECT coalesce(jsonb_agg({show}(h.label, h.mode, h.permits, h.fence, h.since_at, h.ends_at,
-      h.keep_until, h.waiting_for,
-        h.revoked, h.state <> 'k', p_now) ORDER BY h.fence), '[]'::jsonb)
-      FROM (SELECT * FROM {holder} AS i WHERE i.name = l.name AND greatest(i.ends_at, i.keep_until) > p_now
-        ORDER BY i.ends_at, i.id LIMIT p_most) AS h WHERE h.state <> 'r') END
+RETURNS jsonb LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+BEGIN
+  IF l.in_use = 0 OR (l.mode = 'x' AND l.ends_at <= p_now AND coalesce(l.keep_until <= p_now, true)) THEN
+    RETURN '[]';
+  ELSIF l.mode = 'x' THEN
+    RETURN jsonb_build_array({show}(l.label, 'x', 1, l.fence_used, l.since_at, l.ends_at, l.keep_until,
+      l.waiting_for, l.revoked, l.id IS NOT NULL, p_now));
+  END IF;
+  RETURN (SELECT coalesce(jsonb_agg({show}(h.label, h.mode, h.permits, h.fence, h.since_at, h.ends_at,
+    h.keep_until, h.waiting_for, h.revoked, h.state <> 'k', p_now) ORDER BY h.fence), '[]'::jsonb)
+    FROM (SELECT * FROM {holder} AS i WHERE i.name = l.name AND greatest(i.ends_at, i.keep_until) > p_now
+      ORDER BY i.ends_at, i.id LIMIT p_most) AS h WHERE h.state <> 'r');
+END
 $$;
 
 -- Whether nobody of ours can have written a row.
@@ -113,15 +114,15 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION {save}(l {lock}, p_now timestamptz) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION {save}(l {lock}, p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   UPDATE {lock} AS t SET last_fence = l.last_fence, mode = l.mode, in_use = l.in_use, holders = l.holders,
     permit_limit = l.permit_limit, ends_at = l.ends_at, waiting = l.waiting, last_ticket = l.last_ticket,
-      head = l.head,
-    ended_until = l.ended_until, changed_at = p_now, id = l.id, proc = l.proc, label = l.label,
-      fence = l.fence, room = l.room,
-    fence_used = l.fence_used, since_at = l.since_at, keep_until = l.keep_until, revoked = l.revoked,
-      waiting_for = l.waiting_for
-  WHERE t.name = l.name
+    head = l.head, ended_until = l.ended_until, changed_at = p_now, id = l.id, proc = l.proc,
+    label = l.label, fence = l.fence, room = l.room, fence_used = l.fence_used, since_at = l.since_at,
+    keep_until = l.keep_until, revoked = l.revoked, waiting_for = l.waiting_for
+  WHERE t.name = l.name;
+END
 $$;
 
 -- Takes the exclusive holder out, or only its ownership while the key must stay taken.
@@ -270,12 +271,46 @@ $$;
 
 -- 'b', ms until the next attempt, position, number of holders, and three holders.
 CREATE OR REPLACE FUNCTION {busy}(p_names bytea[], p_again_ms integer, p_position integer, p_now timestamptz)
-RETURNS text LANGUAGE sql AS $$
-  SELECT concat_ws(' ', 'b', p_again_ms, p_position, sum(CASE t.mode WHEN 'x' THEN t.in_use
-    ELSE t.holders END),
-    (SELECT coalesce(jsonb_agg(h.one ORDER BY h.one ->> 3), '[]') FROM (SELECT one FROM {lock} AS o,
-      jsonb_array_elements({show_holders}(o, 3, p_now)) AS one WHERE o.name = ANY (p_names) LIMIT 3) AS h))
-  FROM {lock} AS t WHERE t.name = ANY (p_names)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE l {lock}; v_count integer := 0; v_holders jsonb := '[]';
+BEGIN
+  FOR l IN SELECT t.* FROM {lock} AS t WHERE t.name = ANY (p_names) LOOP
+    v_count := v_count + CASE l.mode WHEN 'x' THEN l.in_use ELSE l.holders END;
+    v_holders := v_holders || {show_holders}(l, 3, p_now);
+  END LOOP;
+  IF cardinality(p_names) > 1 THEN
+    v_holders := (SELECT coalesce(jsonb_agg(h.one ORDER BY h.one ->> 3), '[]')
+      FROM (SELECT one FROM jsonb_array_elements(v_holders) AS one LIMIT 3) AS h);
+  END IF;
+  RETURN concat_ws(' ', 'b', p_again_ms, p_position, v_count, v_holders);
+END
+$$;
+
+-- The first attempt for one exclusive lock. Where the key is free and nobody waits, one row is written, as by
+-- attempt_free.sql. Arguments and answer as of {attempt}.
+CREATE OR REPLACE FUNCTION {attempt_one}(p_name bytea, p_id text, p_proc text, p_label text, p_room integer,
+  p_lasts_us bigint, p_namespace text, p_key bytea, p_claim_ms integer, p_poll_ms integer, p_queue boolean)
+RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 1500 AS $$
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_us bigint := (extract(epoch FROM v_now) * 1000000)::bigint;
+  v_fence bigint;
+BEGIN
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  UPDATE {lock} AS t SET in_use = 1, mode = 'x', permit_limit = 1, id = p_id, proc = p_proc, label = p_label,
+    fence = greatest(t.last_fence + 1, v_us), room = p_room, fence_used = greatest(t.last_fence + 1, v_us),
+    last_fence = greatest(t.last_fence + 1, v_us) + p_room, since_at = v_now,
+    ends_at = v_now + p_lasts_us * interval '1 microsecond', keep_until = NULL, revoked = NULL,
+    waiting_for = NULL, changed_at = v_now
+  WHERE t.name = p_name AND t.in_use = 0 AND t.waiting = 0 AND t.holders = 0
+    AND t.last_fence BETWEEN 0 AND 9007199254740991 AND t.ended_until < v_now
+  RETURNING t.fence INTO v_fence;
+  IF FOUND THEN RETURN 'g ' || p_room || ' ' || v_fence; END IF;
+  RETURN {attempt}(ARRAY[p_name], p_namespace, ARRAY[p_key], p_id, p_proc, p_label, 'x', 1, 1, p_room,
+    p_lasts_us, 0, p_claim_ms, p_poll_ms, false, p_queue);
+END
 $$;
 
 -- One attempt for all of these keys, whose names are in order.
@@ -283,37 +318,19 @@ $$;
 -- first waiter attempts again.
 -- Answers 'g room fence...' granted, 'b ...' busy, 'e' ended.
 CREATE OR REPLACE FUNCTION {attempt}(p_names bytea[], p_namespace text, p_keys bytea[], p_id text,
-  p_proc text, p_label text,
-  p_mode "char", p_permits integer, p_limit integer, p_room integer, p_lasts_us bigint, p_keep_us bigint,
-    p_claim_ms integer,
-  p_poll_ms integer, p_is_repeated boolean, p_queue boolean)
+  p_proc text, p_label text, p_mode "char", p_permits integer, p_limit integer, p_room integer,
+  p_lasts_us bigint, p_keep_us bigint, p_claim_ms integer, p_poll_ms integer, p_is_repeated boolean,
+  p_queue boolean)
 RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 1500 AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
-  v_us bigint := (extract(epoch FROM v_now) * 1000000)::bigint;
-  v_fence bigint; v_again integer; v_position integer; v_count integer; v_is_blocked boolean;
+  v_again integer; v_position integer; v_count integer; v_is_blocked boolean;
 BEGIN
-  IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
-  -- 1. Free, and nobody waits: one row is written.
-  IF p_mode = 'x' AND cardinality(p_names) = 1 THEN
-    UPDATE {lock} AS t SET in_use = 1, mode = 'x', permit_limit = 1, id = p_id, proc = p_proc,
-      label = p_label,
-      fence = greatest(t.last_fence + 1, v_us), room = p_room, fence_used = greatest(t.last_fence + 1, v_us),
-      last_fence = greatest(t.last_fence + 1, v_us) + p_room, since_at = v_now,
-      ends_at = v_now + p_lasts_us * interval '1 microsecond',
-      keep_until = CASE WHEN p_keep_us > 0 THEN v_now + p_keep_us * interval '1 microsecond' END,
-      revoked = NULL, waiting_for = NULL, changed_at = v_now
-    WHERE t.name = p_names[1] AND t.in_use = 0 AND t.waiting = 0 AND t.holders = 0
-      AND t.last_fence BETWEEN 0 AND 9007199254740991
-      AND (t.ended_until < v_now OR NOT EXISTS (SELECT FROM {ended} AS e WHERE e.id = p_id
-        AND e.name = t.name))
-    RETURNING t.fence INTO v_fence;
-    IF FOUND THEN RETURN concat_ws(' ', 'g', p_room, v_fence); END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  -- 2. While one of the keys is held exclusively, a waiter only shows that it lives: it writes its own row
-  -- and locks no key.
-  --    Its rows are found by id alone: with the name a plan could read every waiter of the key.
+  -- While one of the keys is held exclusively, a waiter only shows that it lives: it writes its own row and
+  -- locks no key. Its rows are found by id alone: with the name a plan could read every waiter of the key.
   IF p_is_repeated AND p_queue THEN
     SELECT count(*), bool_or(t.in_use > 0 AND t.mode = 'x' AND t.ends_at > v_now),
       min({again_ms}(t, o.ticket, o.since_at, p_poll_ms, v_now)), max({position}(t, o.ticket))
@@ -557,22 +574,28 @@ $$;
 CREATE OR REPLACE FUNCTION {release}(p_names bytea[], p_namespace text, p_keys bytea[], p_id text,
   p_used bigint[], p_mark boolean)
 RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 1500 AS $$
+BEGIN
+  RETURN {end_request}(p_names, p_namespace, p_keys, p_id, p_used, p_mark);
+END
+$$;
+
+-- As above, for one key. Where it is held exclusively and nobody waits, one row is written, as by
+-- release_free.sql.
+CREATE OR REPLACE FUNCTION {release_one}(p_name bytea, p_id text, p_used bigint, p_namespace text,
+  p_key bytea, p_mark boolean)
+RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = 1500 AS $$
 DECLARE v_now timestamptz := clock_timestamp();
 BEGIN
-  -- Held exclusively, and nobody waits: one row is written.
-  IF cardinality(p_names) = 1 AND NOT p_mark THEN
-    UPDATE {lock} AS t SET in_use = 0, id = NULL, proc = NULL, label = NULL, fence = NULL, room = NULL,
-      fence_used = NULL,
-      since_at = NULL, keep_until = NULL, revoked = NULL, waiting_for = NULL, changed_at = v_now,
-      last_fence = CASE WHEN t.last_fence = t.fence + t.room THEN least(t.last_fence, greatest(t.fence_used,
-        p_used[1]))
-        ELSE t.last_fence END
-    WHERE t.name = p_names[1] AND t.id = p_id AND t.in_use = 1 AND t.mode = 'x' AND t.waiting = 0
-      AND t.ends_at > v_now
-      AND (t.keep_until IS NULL OR t.keep_until <= v_now) AND NOT {is_damaged}(t);
+  IF NOT p_mark THEN
+    UPDATE {lock} AS t SET in_use = 0, id = NULL, changed_at = v_now,
+      last_fence = CASE WHEN t.last_fence = t.fence + t.room
+        THEN least(t.last_fence, greatest(t.fence_used, p_used)) ELSE t.last_fence END
+    WHERE t.name = p_name AND t.id = p_id AND t.in_use = 1 AND t.mode = 'x' AND t.waiting = 0
+      AND t.ends_at > v_now AND (t.keep_until IS NULL OR t.keep_until <= v_now)
+      AND t.fence_used BETWEEN t.fence AND t.fence + t.room AND t.last_fence <= 9007199254740991;
     IF FOUND THEN RETURN true; END IF;
   END IF;
-  RETURN {end_request}(p_names, p_namespace, p_keys, p_id, p_used, p_mark);
+  RETURN {end_request}(ARRAY[p_name], p_namespace, ARRAY[p_key], p_id, ARRAY[p_used], p_mark);
 END
 $$;
 
@@ -660,13 +683,15 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION {owns}(p_names bytea[], p_id text) RETURNS boolean LANGUAGE sql
+CREATE OR REPLACE FUNCTION {owns}(p_names bytea[], p_id text) RETURNS boolean LANGUAGE plpgsql
   SET enable_seqscan = off SET lock_timeout = 1500 AS $$
-  SELECT cardinality(p_names) = (SELECT count({refuse_damaged}(t)) FROM {lock} AS t
+BEGIN
+  RETURN cardinality(p_names) = (SELECT count({refuse_damaged}(t)) FROM {lock} AS t
     WHERE t.name = ANY (p_names) AND t.mode = 'x'
       AND t.in_use > 0 AND t.id = p_id AND t.ends_at > clock_timestamp() AND t.revoked IS NULL)
     + (SELECT count(*) FROM {holder} AS t WHERE t.name = ANY (p_names) AND t.id = p_id AND t.state = 'h'
-      AND t.ends_at > clock_timestamp())
+      AND t.ends_at > clock_timestamp());
+END
 $$;
 
 -- Writes down what a holder waits for.
@@ -774,7 +799,7 @@ $$;
 -- same step. A key that is
 -- made again meanwhile waits for this step, and then reads the floor. Answers how many rows there were.
 CREATE OR REPLACE FUNCTION {clean}(p_age interval) RETURNS integer LANGUAGE plpgsql
-  SET lock_timeout = 1500 AS $$
+  SET enable_seqscan = on SET lock_timeout = 1500 AS $$
 DECLARE v_now timestamptz := clock_timestamp(); v_count integer;
 BEGIN
   -- One process at a time.

@@ -13,5 +13,5 @@ SELECT current_setting('server_version_num') AS version,
   (to_regclass('{meta}') IS NOT NULL AND to_regclass('{lock}') IS NOT NULL
     AND to_regclass('{holder}') IS NOT NULL
     AND to_regclass('{waiter}') IS NOT NULL AND to_regclass('{ended}') IS NOT NULL
-    AND to_regproc('{attempt}') IS NOT NULL AND to_regproc('{refuse_old}') IS NOT NULL)::text AS ready,
+    AND to_regproc('{attempt_one}') IS NOT NULL AND to_regproc('{refuse_old}') IS NOT NULL)::text AS ready,
   current_schema() AS schema

@@ -112,7 +112,16 @@ class IoredisConnection extends ClientConnection {
   #rejectAtEnd(sent: Promise<Reply>): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#unanswered.add(reject);
-      sent.then(resolve, reject).finally(() => this.#unanswered.delete(reject));
+      sent.then(
+        (reply) => {
+          this.#unanswered.delete(reject);
+          resolve(reply);
+        },
+        (error: unknown) => {
+          this.#unanswered.delete(reject);
+          reject(error as Error);
+        },
+      );
     });
   }
 }

@@ -6,14 +6,22 @@ import { isUnsent } from "../../../core/errors.ts";
 import type { AttemptAnswer, Request } from "../../../core/store.ts";
 import { type CommandsEnv, DOING, lifeOf } from "./commands.ts";
 import { redisError } from "../errors.ts";
+import { CLAIM_MS } from "../guarantees.ts";
 import type { OpenRequest } from "./open-requests.ts";
-import { listOf, type CallContext, type Reply, textOf } from "../client/port.ts";
-import { failureIn, labelText, plainGrant, readAttempt } from "./script-replies.ts";
+import { type CallContext, type Reply, textOf } from "../client/port.ts";
+import { type BatchReply, failureIn, grantOf, labelText, readAttempt, readBatch } from "./script-replies.ts";
 import { scripts } from "../scripts.generated.ts";
 
-/** More would keep the server from other work for too long. */
-const LARGEST_BATCH = 32;
+/** A call has half as many more at most: they would keep the server from other work for too long. */
+const FULL_BATCH = 32;
+/** With so many calls under way, client and server are both at work. A few requests more wait for company. */
+const ENOUGH_CALLS = 2;
+/** But not for longer than this. */
+const LONGEST_WAIT_MS = 5;
 const SCRIPT = scripts["fast-path"];
+/** Columns 84 to 111 of the row of a plain lock: not kept, one permit, exclusive. */
+const PLAIN = " 0000000000000000 0000001 x ";
+const [GRANTED, LATE, RELEASED] = ["g", "l", "1"];
 
 type Settle<T> = (error: unknown, answer: T | null) => void;
 type TimedPatience = CallContext & { readonly timeoutMs: number };
@@ -45,29 +53,36 @@ interface Job {
 export class FastPath {
   readonly #env: CommandsEnv;
   readonly #commands: SingleCommands;
-  readonly #head: readonly string[];
-  readonly #clockKey: readonly string[];
+  /** The end of the first argument of the script. */
+  readonly #head: string;
+  readonly #isCluster: boolean;
   #jobs: Job[] = [];
+  /** Numbers of calls. Answers come in the order of the calls. */
+  #lastSent = 0;
+  #lastAnswered = 0;
+  /** How many requests the last call had. */
+  #lastSize = 1;
+  /** Requests wait for an answer, to leave with those that it brings about. */
+  #areWaiting = false;
+  /** Answers that arrived together with one that is being handled. */
+  readonly #behind: (() => void)[] = [];
+  #isAnswering = false;
   /** The columns of the last request before its id. Most requests have the same. */
   #prefix: { readonly of: Request; readonly text: string } | null = null;
   #label: { readonly of: string; readonly text: string } = { of: "", text: labelText("") };
   readonly #flushSoon = (): void => this.#flush();
 
-  constructor(
-    env: CommandsEnv,
-    commands: SingleCommands,
-    head: readonly string[],
-    clockKey: readonly string[],
-  ) {
+  constructor(env: CommandsEnv, commands: SingleCommands, isCluster: boolean) {
     this.#env = env;
     this.#commands = commands;
-    this.#head = head;
-    this.#clockKey = clockKey;
+    this.#isCluster = isCluster;
+    this.#head = `${env.proc}${pad(CLAIM_MS, 5)}${isCluster ? "0" : "1"}${env.names.channels}`;
   }
 
   /** Never calls back synchronously. */
   attempt(request: Request, open: OpenRequest, io: TimedPatience, settle: Settle<AttemptAnswer<null>>): void {
-    const item = `a${this.#prefixOf(request)}${request.id}${this.#labelOf(request.label)} ${request.actor}`;
+    const tail = `${PLAIN}${request.id} ${this.#env.proc} ${this.#labelOf(request.label)} ${request.actor}`;
+    const item = `a${this.#prefixOf(request)}${tail}`;
     this.#add({
       request,
       name: this.#nameOf(request),
@@ -82,7 +97,7 @@ export class FastPath {
   }
 
   release(request: Request, used: string, io: TimedPatience, settle: Settle<boolean>): void {
-    const item = `r${used.padStart(16, "0")}${request.id}`;
+    const item = `h- ${used.padStart(16, "0")}${request.id}`;
     this.#add({
       request,
       name: this.#nameOf(request),
@@ -97,9 +112,16 @@ export class FastPath {
   }
 
   #add(job: Job): void {
+    // A task that is alone need not wait for others.
+    if (this.#underWay === 0 && this.#lastSize === 1 && this.#jobs.length === 0) return this.#send([job]);
     this.#jobs.push(job);
-    // At the end of this turn of the loop, when all of its tasks have asked.
+    // When all tasks of this turn of the event loop have asked.
     if (this.#jobs.length === 1) process.nextTick(this.#flushSoon);
+  }
+
+  /** Calls without an answer. */
+  get #underWay(): number {
+    return this.#lastSent - this.#lastAnswered;
   }
 
   #nameOf({ keys }: Request): string {
@@ -108,11 +130,22 @@ export class FastPath {
 
   #flush(): void {
     const jobs = this.#jobs;
+    if (jobs.length === 0 || this.#waitForCompany(jobs)) return;
     this.#jobs = [];
     // The keys of a Cluster may be on different nodes.
-    const size = this.#env.port.slotOf === undefined ? LARGEST_BATCH : 1;
-    if (jobs.length <= size) this.#send(jobs);
+    const calls = this.#isCluster ? jobs.length : Math.max(1, Math.round(jobs.length / FULL_BATCH));
+    const size = Math.ceil(jobs.length / calls);
+    if (calls === 1) this.#send(jobs);
     else for (let at = 0; at < jobs.length; at += size) this.#send(jobs.slice(at, at + size));
+  }
+
+  /** Whether these requests wait for the next answer. The calls of a Cluster have one request each. */
+  #waitForCompany(jobs: readonly Job[]): boolean {
+    const { io } = jobs[0] as Job;
+    const isWorthIt = this.#underWay >= ENOUGH_CALLS && jobs.length < FULL_BATCH && !this.#isCluster;
+    this.#areWaiting = isWorthIt && !this.#areWaiting && io.sleep !== undefined;
+    if (this.#areWaiting) void io.sleep?.(LONGEST_WAIT_MS).then(this.#flushSoon);
+    return this.#areWaiting;
   }
 
   #send(all: readonly Job[]): void {
@@ -131,17 +164,19 @@ export class FastPath {
       );
       return;
     }
-    const count = jobs.length;
-    const words: string[] = ["EVALSHA", SCRIPT.sha, String(count + this.#clockKey.length)];
+    const words: string[] = ["EVALSHA", SCRIPT.sha, String(jobs.length + (this.#isCluster ? 0 : 1))];
     for (const { name } of jobs) words.push(name);
-    words.push(...this.#clockKey, ...this.#head, String(notAfterMs));
+    if (!this.#isCluster) words.push(this.#env.names.clock);
+    words.push(pad(notAfterMs, 13) + this.#head);
     for (const job of jobs) {
       job.tries += 1;
       job.open?.sent(notAfterMs);
       words.push(job.item);
     }
-    const answered = (reply: Reply): void => this.#answer(jobs, reply, sentMs);
-    const failed = (error: unknown): void => this.#fail(jobs, error);
+    const call = ++this.#lastSent;
+    this.#lastSize = jobs.length;
+    const answered = (reply: Reply): void => this.#inTurn(call, () => this.#answer(jobs, reply, sentMs));
+    const failed = (error: unknown): void => this.#inTurn(call, () => this.#fail(jobs, error));
     this.#env.port.send(words, first.io, first.name).then(answered, (error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) return failed(error);
       // Nothing has run: the server was restarted, or its scripts were flushed.
@@ -151,55 +186,98 @@ export class FastPath {
     });
   }
 
+  /**
+   * The server answers all that it has read at once. If the answers were also handled at once, client and
+   * server would wait for each other in turn. So each gets a turn of the event loop, in which what it brings
+   * about is sent. It takes two, because node-redis sends at the end of a turn.
+   */
+  #inTurn(call: number, handle: () => void): void {
+    this.#lastAnswered = Math.max(this.#lastAnswered, call);
+    if (this.#isCluster) return handle();
+    if (this.#isAnswering) return void this.#behind.push(handle);
+    if (this.#underWay > 0) {
+      this.#isAnswering = true;
+      process.nextTick(this.#answerBehind);
+    }
+    this.#handle(handle);
+  }
+
+  readonly #answerBehind = async (): Promise<void> => {
+    const { system } = this.#env;
+    for (let handle = this.#behind.shift(); handle !== undefined; handle = this.#behind.shift()) {
+      await system.yield();
+      await system.yield();
+      this.#handle(handle);
+    }
+    this.#isAnswering = false;
+  };
+
+  #handle(handle: () => void): void {
+    if (this.#areWaiting) process.nextTick(this.#flushSoon);
+    handle();
+  }
+
   #fail(jobs: readonly Job[], error: unknown): void {
     if (isUnsent(error)) for (const { open } of jobs) if (open !== null) open.unanswered -= 1;
     fail(jobs, error);
   }
 
   #answer(jobs: readonly Job[], reply: Reply, sentMs: number): void {
-    const answers = listOf(reply);
-    this.#commands.learnTime(
-      (jobs[0] as Job).request.keys[0] as string,
-      Number(textOf(answers[0])) / 1_000,
-      sentMs,
-    );
+    let batch: BatchReply;
+    try {
+      batch = readBatch(reply, jobs.length);
+    } catch (error) {
+      return fail(jobs, error);
+    }
+    const { timeMs, fence, letters, decisions } = batch;
+    this.#commands.learnTime((jobs[0] as Job).request.keys[0] as string, timeMs, sentMs);
+    let read = 1;
     for (let at = 0; at < jobs.length; at += 1) {
       const job = jobs[at] as Job;
-      const answer = answers[at + 1];
+      const letter = letters[at];
       if (job.open !== null) job.open.unanswered -= 1;
       try {
-        if (job.attempted === null) this.#released(job, answer);
-        else this.#attempted(job, job.attempted, answer);
+        if (letter === GRANTED) job.attempted?.(null, { granted: grantOf([fence], job.request) });
+        else if (letter === RELEASED) job.released?.(null, true);
+        else if (letter === LATE) this.#late(job);
+        else this.#decided(job, decisions[read++]);
       } catch (error) {
         fail([job], error);
       }
     }
   }
 
-  #attempted(job: Job, settle: Settle<AttemptAnswer<null>>, answer: Reply): void {
-    const { request } = job;
-    if (Array.isArray(answer)) return settle(null, readAttempt(answer, request));
-    const text = textOf(answer);
-    if (text.length === 16) return settle(null, { granted: plainGrant(text, request) });
-    if (text === "late" && job.tries === 1) return this.#add(job);
-    const failure = failureIn(text, "fast-path", request.keys[0]);
-    if (failure !== null) return settle(failure, null);
-    this.#commands.attemptAlone(request, job.open as OpenRequest, job.io).then(
-      (said) => settle(null, said),
-      (error: unknown) => settle(error, null),
-    );
+  /** The answer taught the server's time, so a second attempt arrives in time. */
+  #late(job: Job): void {
+    if (job.tries === 1) this.#add(job);
+    else this.#askAlone(job);
   }
 
-  #released(job: Job, answer: Reply): void {
-    const settle = job.released as Settle<boolean>;
+  /** The rules have decided. */
+  #decided(job: Job, answer: Reply): void {
+    const { request } = job;
+    if (Array.isArray(answer)) return job.attempted?.(null, readAttempt(answer, request));
     const text = textOf(answer);
-    if (text === "1" || text === "0") return settle(null, text === "1");
-    const failure = failureIn(text, "fast-path", job.request.keys[0]);
-    if (failure !== null) return settle(failure, null);
-    this.#commands.endAlone(job.request, [job.used], 0, job.io).then(
-      (held) => settle(null, held),
-      (error: unknown) => settle(error, null),
-    );
+    if (job.released !== null && (text === "1" || text === "0")) return job.released(null, text === "1");
+    const failure = failureIn(text, "fast-path", request.keys[0]);
+    if (failure === null) return this.#askAlone(job);
+    job.attempted?.(failure, null);
+    job.released?.(failure, null);
+  }
+
+  /** By a script of its own. */
+  #askAlone({ request, open, used, io, attempted, released }: Job): void {
+    if (attempted !== null) {
+      this.#commands.attemptAlone(request, open as OpenRequest, io).then(
+        (said) => attempted(null, said),
+        (error: unknown) => attempted(error, null),
+      );
+    } else {
+      this.#commands.endAlone(request, [used], 0, io).then(
+        (held) => released?.(null, held),
+        (error: unknown) => released?.(error, null),
+      );
+    }
   }
 
   /** Queue, ttl, hold, life and reserved fences: the columns of scripts/fast-path.lua before the id. */

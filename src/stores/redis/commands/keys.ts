@@ -3,10 +3,12 @@
 // else is changed (P18).
 
 const ESCAPED = /[%{}]/g;
+const HAS_ESCAPED = /[%{}]/;
 const ESCAPES = /%(25|7B|7D)/g;
 const GLOB = /[*?[\]\\^]/g;
 
 function escapeKey(key: string): string {
+  if (!HAS_ESCAPED.test(key)) return key;
   return key.replace(ESCAPED, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
@@ -15,15 +17,20 @@ function unescapeKey(text: string): string {
 }
 
 export class RedisKeys {
+  /** The highest fence of the namespace. */
+  readonly clock: string;
   readonly #namespace: string;
+  readonly #start: string;
 
   constructor(namespace: string) {
     this.#namespace = namespace;
+    this.#start = `${namespace}:{`;
+    this.clock = `${namespace}:clock`;
   }
 
   /** The record of a lock. */
   record(key: string): string {
-    return `${this.#namespace}:{${escapeKey(key)}}`;
+    return `${this.#start}${escapeKey(key)}}`;
   }
 
   /** When each reader or permit holder of a lock ends. */
@@ -31,21 +38,15 @@ export class RedisKeys {
     return `${this.record(key)}:e`;
   }
 
-  /** The highest fence of the namespace. */
-  get clock(): string {
-    return `${this.#namespace}:clock`;
-  }
-
   /** The key of a record, or null if the Redis key is not a record of this namespace. */
   key(record: string): string | null {
-    const start = `${this.#namespace}:{`;
-    if (!record.startsWith(start) || !record.endsWith("}")) return null;
-    return unescapeKey(record.slice(start.length, -1));
+    if (!record.startsWith(this.#start) || !record.endsWith("}")) return null;
+    return unescapeKey(record.slice(this.#start.length, -1));
   }
 
   /** A pattern for SCAN that fits the records of all keys with this prefix. */
   pattern(prefix: string): string {
-    return `${escapeGlob(`${this.#namespace}:{${escapeKey(prefix)}`)}*`;
+    return `${escapeGlob(`${this.#start}${escapeKey(prefix)}`)}*`;
   }
 
   /** The start of the channels of this namespace. The rest is the opened store that listens. */

@@ -55,7 +55,7 @@ export class ScriptCommands implements Commands {
         : new PerNode(port, env.system, (one: GetConnection) => new ReplicaAck(one, replicas));
     this.#attempts = acknowledged();
     this.#renewals = acknowledged();
-    this.fastPath = replicas === 0 ? new FastPath(env, this, this.#head, this.#clockKey) : null;
+    this.fastPath = replicas === 0 ? new FastPath(env, this, isCluster) : null;
   }
 
   /** The nodes of a Cluster are asked when they are first needed. */
@@ -81,7 +81,7 @@ export class ScriptCommands implements Commands {
     io: CallContext & { readonly timeoutMs: number },
   ): Promise<AttemptAnswer<null>> {
     const { system } = this.#env;
-    const node = this.#nodeOf(request.keys);
+    const node = this.#nodeOf(request.keys[0] as string);
     const deadlineMs = system.monoMs() + io.timeoutMs;
     for (let tries = 0; ; tries += 1) {
       const notAfterMs = await this.notAfterMs(request.keys[0] as string, deadlineMs, io);
@@ -135,11 +135,11 @@ export class ScriptCommands implements Commands {
   }
 
   notAfterIfKnown(key: string, deadlineMs: number): number | null {
-    return this.#clocks.at(this.#nodeOf([key]), deadlineMs);
+    return this.#clocks.at(this.#nodeOf(key), deadlineMs);
   }
 
   learnTime(key: string, serverMs: number, sentMs: number): void {
-    this.#clocks.learn(this.#nodeOf([key]), serverMs, sentMs);
+    this.#clocks.learn(this.#nodeOf(key), serverMs, sentMs);
   }
 
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
@@ -262,9 +262,10 @@ export class ScriptCommands implements Commands {
     return keys.map((key) => this.#env.names.record(key));
   }
 
-  /** The server that these keys are on. */
-  #nodeOf(keys: readonly string[]): string {
-    return this.#env.port.nodeOf?.(this.#env.names.record(keys[0] as string)) ?? "";
+  /** The server that this key is on. */
+  #nodeOf(key: string): string {
+    const { port, names } = this.#env;
+    return port.nodeOf === undefined ? "" : port.nodeOf(names.record(key));
   }
 
   async #run(

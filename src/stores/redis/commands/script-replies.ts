@@ -33,7 +33,7 @@ export function readAttempt(reply: Reply, request: Request): AttemptAnswer<null>
   const words = listOf(reply).map(textOf);
   switch (words[0]) {
     case "granted":
-      return { granted: grantOf(words.slice(3), Number(words[2]), request) };
+      return { granted: grantOf(words.slice(3), request, Number(words[2])) };
     case "busy": {
       const [, time, againMs, position, holderCount] = words.map(Number) as [
         number,
@@ -59,14 +59,34 @@ export function timeOf(reply: Reply): number {
   return Number(textOf(listOf(reply)[1])) / 1_000;
 }
 
-/** A plain lock that was free: the rest of the grant follows from the request. */
-export function plainGrant(fence: string, request: Request): Grant<null> {
-  if (!/^\d{16}$/.test(fence)) throw new Error(`the script answered ${JSON.stringify(fence)}`);
-  return grantOf([fence], request.reservedFences, request);
+/** The answer of scripts/fast-path.lua. */
+export interface BatchReply {
+  readonly timeMs: number;
+  /** Of what was granted. */
+  readonly fence: string;
+  /** One per request. */
+  readonly letters: string;
+  /** From the second on: what the rules said, one for each "+". */
+  readonly decisions: readonly Reply[];
 }
 
-function grantOf(fences: readonly string[], reservedFences: number, { ttlMs }: Request): Grant<null> {
-  return { fences: fences.map(BigInt), reservedFences, validMs: ttlMs, cookie: null };
+const BATCH_TIMES = /^\d{32}/;
+
+export function readBatch(reply: Reply, count: number): BatchReply {
+  const parts = Array.isArray(reply) ? (reply as readonly Reply[]) : [reply];
+  const text = textOf(parts[0]);
+  if (text.length !== 32 + count || !BATCH_TIMES.test(text))
+    throw new Error(`the script answered ${JSON.stringify(text.slice(0, 60))}`);
+  const timeMs = Number(text.slice(0, 16)) / 1_000;
+  return { timeMs, fence: text.slice(16, 32), letters: text.slice(32), decisions: parts };
+}
+
+export function grantOf(
+  fences: readonly string[],
+  request: Request,
+  reservedFences: number = request.reservedFences,
+): Grant<null> {
+  return { fences: fences.map(BigInt), reservedFences, validMs: request.ttlMs, cookie: null };
 }
 
 /** `timeUs`: the server's. */

@@ -1,94 +1,100 @@
 -- Plain locks on one key each, many in one call: exclusive, no `keep`. A key that nobody holds or waits for
--- takes four commands; for a contended one the rules decide in the same call.
+-- takes few commands; for the others the rules decide in the same call, in the order of the items.
 -- KEYS[1..n]  records
 -- KEYS[n+1]   the highest fence of the namespace; absent in a Cluster
--- ARGV[1..4]  see head
--- ARGV[5]     attempts are worthless after this time of the server, in ms
--- ARGV[6..]   per key one item: "a" for an attempt: "1" for a place in the queue, ttl in us (12 digits), how
+-- ARGV[1]     attempts are worthless after this time of the server, in ms (13 digits), and what head has in
+--             four: the opened store (16 characters), ms (5 digits), one server ("1" or "0"), prefix
+-- ARGV[2..]   per key one item. Of an attempt: "a", "1" for a place in the queue, ttl in us (12 digits), how
 --             long the key is kept for the holder in us (13), how long the record lives in ms (10), numbers
---             behind its fence that it may use (12), id (32), bytes of the label (4), label, actor; "r" for a
---             release: last fence that was used (16), id (32)
--- Returns time in us, then per key the fence of a granted attempt; the answer of acquire.lua; 1 or 0 for a
---         release; "" if acquire.lua or release.lua has to be asked; or "failed:" and the error
---@include head
-local count = #ARGV - 5
+--             behind its fence that it may use (12), and its row from column 84 on. Of a release: the first
+--             19 columns of its row, with the last fence that was used, and the id
+-- Returns a text: time in us (16 digits), the fence of what was granted (16), and per key one letter: g
+--         granted, l late, 1 released, + for what the rules said. Then it returns a list: the text, and per
+--         "+" the answer of acquire.lua; "1" or "0" for a release; "" if acquire.lua or release.lua has to be
+--         asked; or "failed:" and the error
+--@include time
+local count = #ARGV - 1
 local clock = KEYS[count + 1]
-local wallText = fmt('%016.0f', wall)
-local isLate = wall > ARGV[5] * 1000
-local top
+local now, isLate = time[1] .. sub('00000' .. time[2], -6), wall > sub(ARGV[1], 1, 13) * 1000
+-- All keys that are free in this call get the same fence.
+local fence, isSaved = '0000000000000000', false
+-- Most attempts of one call differ only in their rows from column 84 on.
+local spec, life, start
+local letters, left = '', nil
 
--- The next fence; the highest is written once, behind the last item.
-local function fastFence()
-  if not top then
-    local last = clock and tonumber(call('GET', clock) or 0) or 0
-    top = last
-  end
-  top = math.max(wall, top + 1)
-  return top
-end
-
-local function saveTop()
-  if top and clock then call('SET', clock, fmt('%.0f', top)) end
-  top = nil
-end
-
--- By the rules of the ledger, which are only made when they are needed.
-local function contended(at, item)
-  --@include ledger
-  local id = sub(item, 50, 81)
-  if sub(item, 1, 1) == 'r' then id = sub(item, 18, 49) end
-  local it = open(KEYS[at], nil, id)
-  if it.counted or it.permits then return '' end
-  if sub(item, 1, 1) == 'r' then return finish({ it }, id, { tonumber(sub(item, 2, 17)) }) end
-  return attempt({ it }, {
-    id = id, proc = self, mode = 'x', permits = 1, limit = 1, keep = 0, several = false,
-    ttl = tonumber(sub(item, 3, 14)), hold = tonumber(sub(item, 15, 27)), life = tonumber(sub(item, 28, 37)),
-    reserved = tonumber(sub(item, 38, 49)), queue = sub(item, 2, 2) == '1', rest = sub(item, 82),
-  })
-end
-
-local function guarded(at, item)
-  saveTop()
-  local done, answer = pcall(contended, at, item)
-  if done then return answer end
-  return 'failed:' .. (type(answer) == 'table' and answer.err or tostring(answer))
-end
-
-local NO_TIME = '0000000000000000'
-local answers = { wallText }
 for at = 1, count do
-  local name, item = KEYS[at], ARGV[at + 5]
-  local answer
-  if sub(item, 1, 1) == 'a' then
-    if isLate then
-      answer = 'late'
-    elseif call('EXISTS', name) == 0 then
-      local fence = fmt('%016.0f', fastFence())
-      local ends = fmt('%016.0f', wall + sub(item, 15, 27))
-      local set = redis.pcall('HSET', name, 'v', '3', 'holder', 'h- ' .. fence .. ' ' .. sub(item, 38, 49)
-        .. ' ' .. fence .. ' ' .. wallText .. ' ' .. ends .. ' ' .. NO_TIME .. ' 0000001 x '
-        .. sub(item, 50, 81) .. ' ' .. self .. ' ' .. sub(item, 82))
-      if type(set) == 'table' then
-        answer = 'failed:' .. set.err
-      else
-        if not clock then call('HSET', name, 'fence', fence) end
-        call('PEXPIRE', name, sub(item, 28, 37) + 0)
-        answer = fence
-      end
-    end
-  else
-    local used = sub(item, 2, 17)
+  local name, item, letter = KEYS[at], ARGV[at + 1], nil
+  if sub(item, 1, 1) ~= 'a' then
     local got = clock and redis.pcall('HMGET', name, 'v', 'holder', 'tail', 'counted', 'ended')
     local row = got and got[2]
     -- Held by this id, not revoked, not over, no note, nobody waits, and no fence was used but the first.
-    local isPlain = row and got[1] == '3' and not got[3] and not got[4] and not got[5]
-    if isPlain and sub(row, 112, 143) == sub(item, 18, 49) and sub(row, 1, 3) == 'h- '
-      and sub(row, 4, 19) == used and sub(row, 68, 83) > wallText and sub(row, 85, 100) == NO_TIME then
+    if row and got[1] == '3' and not got[3] and not got[4] and not got[5]
+      and sub(row, 1, 19) == sub(item, 1, 19) and sub(row, 112, 143) == sub(item, 20, 51)
+      and sub(row, 68, 83) > now then
       call('DEL', name)
-      answer = 1
+      letter = '1'
+    end
+  elseif isLate then
+    letter = 'l'
+  elseif call('EXISTS', name) == 0 then
+    if sub(item, 1, 49) ~= spec then
+      if not spec then
+        local last = clock and tonumber(call('GET', clock) or nil)
+        fence = last and last >= wall and fmt('%016.0f', last + 1) or now
+      end
+      spec, life = sub(item, 1, 49), sub(item, 28, 37) + 0
+      start = 'h- ' .. fence .. ' ' .. sub(item, 38, 49) .. ' ' .. fence .. ' ' .. now .. ' '
+        .. fmt('%016.0f', wall + sub(item, 15, 27))
+    end
+    local set = redis.pcall('HSET', name, 'v', '3', 'holder', start .. sub(item, 50))
+    if type(set) == 'table' then
+      left = left or {}
+      left[#left + 1] = 'failed:' .. set.err
+      letter = '+'
+    else
+      call('PEXPIRE', name, life)
+      if not clock then
+        call('HSET', name, 'fence', fence)
+      elseif not isSaved then
+        call('SET', clock, fence)
+        isSaved = true
+      end
+      letter = 'g'
     end
   end
-  answers[at + 1] = answer or guarded(at, item)
+  if not letter then
+    left = left or {}
+    left[#left + 1] = at
+    letter = '+'
+  end
+  letters = letters .. letter
 end
-saveTop()
+
+local text = now .. fence .. letters
+if not left then return text end
+
+local self, claimUs = sub(ARGV[1], 14, 29), sub(ARGV[1], 30, 34) * 1000
+local isOneServer, channels = sub(ARGV[1], 35, 35) == '1', sub(ARGV[1], 36)
+--@include ledger
+
+local function decide(at, item)
+  local isAttempt = sub(item, 1, 1) == 'a'
+  local id = isAttempt and sub(item, 78, 109) or sub(item, 20, 51)
+  local it = open(KEYS[at], nil, id)
+  if it.counted or it.permits then return '' end
+  if not isAttempt then return whole(finish({ it }, id, { tonumber(sub(item, 4, 19)) })) end
+  return attempt({ it }, {
+    id = id, proc = self, mode = 'x', permits = 1, limit = 1, keep = 0, several = false,
+    ttl = tonumber(sub(item, 3, 14)), hold = tonumber(sub(item, 15, 27)), life = tonumber(sub(item, 28, 37)),
+    reserved = tonumber(sub(item, 38, 49)), queue = sub(item, 2, 2) == '1', rest = sub(item, 128),
+  })
+end
+
+local answers = { text }
+for _, at in ipairs(left) do
+  local decided, answer = true, at
+  if type(at) == 'number' then decided, answer = pcall(decide, at, ARGV[at + 1]) end
+  if not decided then answer = 'failed:' .. (type(answer) == 'table' and answer.err or tostring(answer)) end
+  table.insert(answers, answer)
+end
 return answers

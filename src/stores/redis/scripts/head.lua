@@ -3,7 +3,5 @@
 -- ARGV[2]  the opened store that asks, 16 characters
 -- ARGV[3]  how long the key is reserved for a waiter that was notified, in ms
 -- ARGV[4]  "1": one server, so that PUBLISH counts everybody who listens
-local sub, fmt, call = string.sub, string.format, redis.call
 local channels, self, claimUs, isOneServer = ARGV[1], ARGV[2], ARGV[3] * 1000, ARGV[4] == '1'
-local time = call('TIME')
-local wall = time[1] * 1000000 + time[2]
+--@include time

@@ -11,13 +11,20 @@
 -- ARGV: 1-3 see clock; then per item a text in columns, written by proposal-codec.ts
 -- Returns per item: of a proposal 1 where it was accepted, else {"low" | "far", c, time in us}, the holder
 --       (see rules), {"reserved", ms until the next attempt, position, label} or why this node may not vote
---       (see marker); of the others 1 if the id held the key, else 0; of any {"error", text}. Then this
---       node's time and its last quarantine (see marker)
+--       (see absence); of the others 1 if the id held the key, else 0; of any {"error", text}. Then this
+--       node's clock (see marker)
 --@include clock
 --@include marker
 
 local HOUR_US = 3600000000
 local answers, rest = {}, {}
+-- Only proposals are votes.
+for at = 4, #ARGV do
+  if sub(ARGV[at], 1, 1) == 'p' then
+    identify()
+    break
+  end
+end
 
 -- A free key that nobody waits for, the most frequent case by far: decided before a single rule is set up.
 local function takeFree(name, item)
@@ -62,6 +69,7 @@ for at = 2, #KEYS do
 end
 answers[#KEYS] = clockText()
 if #rest == 0 then return answers end
+--@include absence
 --@include rules
 
 local function readProposal(item)
@@ -156,6 +164,6 @@ local steps = { p = propose, e = finish, w = withdraw }
 for _, at in ipairs(rest) do
   local item = ARGV[at + 2]
   local good, answer = pcall(steps[sub(item, 1, 1)], KEYS[at], item)
-  answers[at - 1] = good and answer or { 'error', tostring(type(answer) == 'table' and answer.err or answer) }
+  answers[at - 1] = good and answer or { 'error', reason(answer) }
 end
 return answers

@@ -9,36 +9,20 @@
 -- KEYS: 1 the marker
 -- Follows clock.lua
 
-local info = redis.call('INFO', 'server')
-local runAt = string.find(info, 'run_id:', 1, true)
-local run = string.sub(info, runAt + 7, runAt + 46)
 local marker = redis.call('GET', KEYS[1])
-local sign = marker and string.sub(marker, 1, 40) == run and string.sub(marker, 41, 41)
-local lastQuarantine, lastFloor
-if marker then lastQuarantine, lastFloor = string.match(marker, '^%d+ %d+ (%a%d+) %d+ (%d+)$', 43) end
-local floor = sign == '+' and tonumber(lastFloor) or nil
+local run, sign, floor
 
-local function markerText(mark, durable, mostMs, sweptMs, quarantine, watchedMs, least)
-  local words = string.format('%.0f %.0f %s %.0f %.0f', mostMs, sweptMs, quarantine, watchedMs, least)
-  return run .. mark .. durable .. words
+-- Learns which server this is, and thereby whether it votes. INFO takes as long as the rest of a vote.
+local function identify()
+  local info = redis.call('INFO', 'server')
+  local runAt = string.find(info, 'run_id:', 1, true)
+  run = sub(info, runAt + 7, runAt + 46)
+  sign = marker and sub(marker, 1, 40) == run and sub(marker, 41, 41)
+  floor = sign == '+' and tonumber(string.match(marker, '^%d+ %d+ %a%d+ %d+ (%d+)$', 43)) or nil
 end
 
--- The longest ttl with its grace, and a fifth more because the clocks of clients run at different rates.
-local function quarantineMs(mostMs)
-  return 1.2 * (mostMs + math.max(50, mostMs / 10))
-end
-
--- This node's time in seconds and microseconds, and its last quarantine. Clients compare its clock with
--- theirs.
+-- This node's time in seconds and microseconds, and its five words if it has a marker: a clock that jumped
+-- shows, and whether a client has seen the jump before.
 local function clockText()
-  return time[1] .. ' ' .. time[2] .. ' ' .. (lastQuarantine or 'r0')
-end
-
--- Why not: {"out", "strange" | "waiting" | "ready", "r" | "c" | "", ms that clients have to watch it yet}
-local function out()
-  local mostMs, cause, watchedMs
-  if sign == '~' then mostMs, cause, watchedMs = string.match(marker, '^(%d+) %d+ (%a)%d+ (%d+) %d+$', 43) end
-  if not mostMs then return { 'out', 'strange', '', 0 } end
-  local leftMs = math.max(0, math.ceil(quarantineMs(tonumber(mostMs)) - watchedMs))
-  return { 'out', leftMs > 0 and 'waiting' or 'ready', cause, leftMs }
+  return time[1] .. ' ' .. time[2] .. ' ' .. (marker and sub(marker, 43) or '')
 end

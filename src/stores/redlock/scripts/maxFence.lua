@@ -3,7 +3,7 @@
 -- ARGV: 1-3 see clock; 4 cursor, 5 pattern
 -- Returns {run id, "voting" | "strange" | "waiting" | "ready", next cursor, largest fence}
 --@include clock
---@include marker
+--@include voter
 --@include rules
 
 local page = redis.call('SCAN', ARGV[4], 'MATCH', ARGV[5], 'COUNT', 500)

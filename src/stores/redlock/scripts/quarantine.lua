@@ -4,7 +4,7 @@
 -- ARGV: 1-3 see clock; 4 its last quarantine as the client knew it before the jump
 -- Returns 1 if it is in quarantine now, else 0
 --@include clock
---@include marker
+--@include voter
 
 if not floor then return 1 end
 local durable, mostMs, sweptMs, last = string.match(marker, '^(%a)(%d+) (%d+) (%a%d+) ', 42)

@@ -4,7 +4,7 @@
 -- ARGV: 1-3 see clock; 4 run id that the floor was read for, 5 floor
 -- Returns 1 if it votes now, else 0
 --@include clock
---@include marker
+--@include voter
 
 if floor then return 1 end
 if run ~= ARGV[4] or out()[2] ~= 'ready' then return 0 end

@@ -11,7 +11,7 @@
 --       quarantine and its watched ms, "1" to sweep the records}, or {run id, "evicting", maxmemory-policy
 --       and what follows it} and changes nothing
 --@include clock
---@include marker
+--@include voter
 
 local memory = redis.call('INFO', 'memory')
 local limit, policyAt = string.match(memory, 'maxmemory:(%d+)'), string.find(memory, 'maxmemory_policy:', 1, true)

@@ -28,6 +28,11 @@ local function readHeld(text)
   return { c = row.fence + row.room, row = row }
 end
 
+-- What an error says that pcall has caught.
+local function reason(caught)
+  return tostring(type(caught) == 'table' and caught.err or caught)
+end
+
 local function readOld(text, form)
   if form == OLD_FULL then
     local it = cmsgpack.unpack(sub(text, 5))

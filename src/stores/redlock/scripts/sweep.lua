@@ -5,7 +5,7 @@
 -- ARGV: 1-3 see clock; 4 cursor, 5 pattern
 -- Returns the next cursor, "0" after the last
 --@include clock
---@include marker
+--@include voter
 if not floor then return '0' end
 --@include rules
 
