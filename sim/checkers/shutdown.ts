@@ -35,7 +35,7 @@ export const notified: Checker = (history) => {
 };
 
 /** What `close` may take beyond its drain, on a store that answers nothing too. */
-export const CLOSE_MS = 2_000;
+const CLOSE_MS = 2_000;
 
 export const closeInTime: Checker = (history) => {
   const { slackMs } = history.context;
