@@ -20,7 +20,8 @@ const all = `[${imported.map((_, i) => `m${i}`).join(", ")}]`;
 const required = imported.map((name, i) => `const m${i} = require("${name}");`).join("\n");
 const asModules = imported.map((name, i) => `import * as m${i} from "${name}";`).join("\n");
 const asImports = imported.map((name, i) => `import m${i} = require("${name}");`).join("\n");
-const check = `if (${all}.some((one) => Object.keys(one).length === 0)) throw new Error("an empty module");\n`;
+const isEmpty = "(one) => Object.keys(one).length === 0";
+const check = `if (${all}.some(${isEmpty})) throw new Error("an empty module");\n`;
 
 /** Every subpath of the package, as a file beside each example. No optional client is installed. */
 export const SUBPATH_SOURCES: Readonly<Record<string, string>> = {

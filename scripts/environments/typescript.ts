@@ -59,7 +59,9 @@ export function typescriptCells(): Cell[] {
             name: `${version}, ${format}, ${resolver}`,
             example: "typescript",
             runtimes: ["24"],
-            script: `${tsc} ${common} ${flags} ${source} ${subpaths} && node out/${output} && node out/${imports}`,
+            script:
+              `${tsc} ${common} ${flags} ${source} ${subpaths} && ` +
+              `node out/${output} && node out/${imports}`,
           },
         ];
       }),
