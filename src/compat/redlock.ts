@@ -125,7 +125,7 @@ export default class Redlock extends EventEmitter {
   readonly #locks: Locks;
   readonly #isOwn: boolean;
 
-  /** @param clients one client of Redis, or one for each of three or more masters, or a `Locks` of any store */
+  /** @param clients one client of Redis, one for each of three or more masters, or a `Locks` */
   constructor(clients: Iterable<RedisNodeClient | RedisClient> | Locks, settings: Partial<Settings> = {}) {
     super();
     // redlock emits "error" for what it overcomes, which must not end the process.

@@ -8,7 +8,7 @@ type Row = Readonly<Record<string, unknown>>;
 /** Libraries wrap the error of the driver, and some wrap it twice. */
 const WRAPPED_AT_MOST = 5;
 
-/** @param run sends one statement in the transaction and resolves with what the library makes of the answer */
+/** @param run sends one statement in the transaction and resolves with the answer of the library */
 export function portOf(
   adapts: object,
   run: (text: string, values: readonly unknown[]) => Promise<unknown>,

@@ -31,7 +31,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-it("a mutex is exclusive, renewed, and can be used again; its identifier is the holder's label (P1)", async () => {
+it("a mutex is exclusive, renewed and reusable; its identifier is the holder's label (P1)", async () => {
   const options = { ...SHORT, lockTimeout: 1_500 };
   const [one, two] = [new Mutex(locks, "m", options), new Mutex(client, "m", options)];
   for (let round = 0; round < 2; round += 1) {

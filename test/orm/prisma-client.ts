@@ -1,5 +1,5 @@
-// A client of Prisma without a model, over the runtime of @prisma/client: what `prisma generate` writes for an
-// empty schema. That command downloads an engine, which tests must not need.
+// A client of Prisma without a model, over the runtime of @prisma/client: what `prisma generate` writes
+// for an empty schema. That command downloads an engine, which tests must not need.
 
 import { getPrismaClient, type PrismaClientOptions } from "@prisma/client/runtime/client";
 

@@ -76,7 +76,7 @@ describe.each(CASES)("a transaction of $name on $database in $mode mode", ({ nam
     },
   );
 
-  it("takes several keys or none, again in the same transaction, and goes on after a busy key (P9)", async () => {
+  it("takes several keys or none, again in one transaction, and goes on after a busy key (P9)", async () => {
     const held = await locks.acquire("b");
     await library.transact(async ({ port, run }) => {
       expect(await locks.inTransaction(port).tryAcquire(["a", "b"])).toBeNull();
