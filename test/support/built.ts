@@ -50,8 +50,8 @@ function buildInto(place: string): void {
     join(draft, "dist"),
   ]);
   finishBuild(join(draft, "dist"));
-  execFileSync(process.execPath, [join(root, "scripts", "bundle-command.mjs"), join(draft, "dist")]);
   copyFileSync(join(root, "package.json"), join(draft, "package.json"));
+  execFileSync(process.execPath, [join(root, "scripts", "bundle-command.mjs"), join(draft, "dist")]);
   try {
     renameSync(draft, place);
   } catch {
