@@ -21,6 +21,7 @@ export interface Manifest {
   readonly types: string;
   readonly typesVersions: Readonly<Record<"*", Readonly<Record<string, readonly string[]>>>>;
   readonly bin: Readonly<Record<string, string>>;
+  readonly man: readonly string[];
   readonly files: readonly string[];
   readonly exports: Readonly<Record<string, string | Conditions>>;
   readonly dependencies?: Readonly<Record<string, string>>;

@@ -20,6 +20,8 @@ export const build = () => runPart("build", ["scripts/build.mjs"]);
 /** What needs no test runner; independent of each other. */
 export const statics = [
   () => runPart("types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "tsconfig.json"]),
+  () =>
+    runPart("page types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "dashboard/tsconfig.json"]),
   () => runPart("lint", [program("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]),
   () => runPart("format", [program("oxfmt", "bin/oxfmt"), "--check"]),
   () => runPart("unused", [join(root, "node_modules", "knip", "bin", "knip.js")]),

@@ -4,7 +4,7 @@
 import { delimiter, join } from "node:path";
 import { type FoundProgram, findProgram, type Program } from "./packages.ts";
 
-export const compilerProgram: Program = {
+const compilerProgram: Program = {
   name: "gcc",
   packages: ["gcc", "libc6-dev"],
   advice: "install a C compiler (package gcc), or name one in CC",
@@ -23,7 +23,7 @@ export async function findCompiler(): Promise<Compiler> {
   return compilerFrom(await findProgram(compilerProgram));
 }
 
-export function compilerFrom({ path, tree, env }: FoundProgram): Compiler {
+function compilerFrom({ path, tree, env }: FoundProgram): Compiler {
   if (tree === null) return { path, args: [], env: process.env };
   const programs = join(tree, "usr", "bin");
   return {

@@ -1,7 +1,7 @@
 // `holdfast bench`: how fast this store is from here, in three short measurements. It locks keys of its own
 // name and leaves nothing.
 
-import type { AllowName, Locks } from "../index.ts";
+import type { AllowName, Locks } from "../surface.ts";
 import { openLocks, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
 import { table } from "./words.ts";
@@ -28,7 +28,7 @@ const OPTIONS = { ttl: 30_000, wait: 30_000 } as const;
 const KEY = "holdfast:bench";
 
 export async function bench(flags: BenchFlags): Promise<number> {
-  const { locks } = openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
+  const { locks } = await openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
   const { for: ms = FOR_MS, tasks = TASKS } = flags;
   try {
     // The first call opens the store.

@@ -1,7 +1,7 @@
 // What is different from the last look: who has got a key, who has let go of it, who began to wait. Between
 // two looks more can have happened than can be seen; a key that was handed on shows as a new fence.
 
-import type { HolderInfo, LockInfo } from "../index.ts";
+import type { HolderInfo, LockInfo } from "../surface.ts";
 
 export type Change =
   | { readonly change: "held"; readonly key: string; readonly label: string; readonly fence: string }

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
-import { LockError } from "../index.ts";
+import { LockError } from "../surface.ts";
 import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { complain, complainJson } from "./output.ts";
 import { makeProgram } from "./program.ts";
@@ -38,8 +38,8 @@ function failed(error: unknown, asJson: boolean): number {
   return exitCode;
 }
 
-/** A login in the URL of a store, or a password among its options. */
-const SECRET = /^(--store=)?[a-z+]+:\/\/[^/?#]*@|[?&]\w*pass\w*=/i;
+/** A login in the URL of a store, a password among its options, or the token of the dashboard. */
+const SECRET = /^(--store=)?[a-z+]+:\/\/[^/?#]*@|[?&]\w*pass\w*=|^--token\b/i;
 
 /**
  * Everybody on this machine can read a command line. One with a password in the URL of its store is

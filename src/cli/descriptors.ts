@@ -3,7 +3,7 @@
 // closed in children, so they are passed on by number. What holdfast adds has a number that nobody else
 // uses.
 
-import { readdirSync, readlinkSync } from "node:fs";
+import { existsSync, fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** The number of the local store's lifeline in COMMAND. Shells, make and systemd use small numbers. */
 export const LIFELINE_FD = 99;
@@ -30,6 +30,35 @@ export function recordInheritedFds(): void {
 /** Descriptors from 3 that the caller left open. */
 export function inheritedFds(): readonly number[] {
   return inherited;
+}
+
+/**
+ * Whether the caller has left `fd` open to be written to. A pipe of Node's own must never be written to: Node
+ * has both of its ends open, the caller's pipe has its reader elsewhere. Without /proc they cannot be told
+ * apart, so no pipe is accepted there.
+ */
+export function isForReport(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    if (existsSync(DIRECTORY) && isReadEnd(fd)) return false;
+    if (!stat.isFIFO() || fd < FIRST_FD) return fd < FIRST_FD || stat.isFile() || stat.isCharacterDevice();
+    const pipe = readlinkSync(`${DIRECTORY}/${fd}`);
+    return ![...openDescriptors()].some(([other, link]) => link === pipe && isReadEnd(other));
+  } catch {
+    return false;
+  }
+}
+
+const ACCESS_MODE = 0o3;
+
+function isReadEnd(fd: number): boolean {
+  const info = readFileSync(`/proc/self/fdinfo/${fd}`, "latin1");
+  return (Number.parseInt(/^flags:\s*(\d+)$/m.exec(info)?.[1] ?? "0", 8) & ACCESS_MODE) === 0;
+}
+
+/** COMMAND does not get `fd`: it is ours to write to, and its reader waits until nobody has it open. */
+export function keepFromCommand(fd: number): void {
+  inherited = inherited.filter((one) => one !== fd);
 }
 
 function* openDescriptors(): Iterable<readonly [fd: number, link: string]> {

@@ -2,7 +2,7 @@
 // takes against the ttl, and what it promises. A store that cannot be opened is a finding too. A danger is
 // an exit code of its own; a warning with --strict.
 
-import { type Finding, type Guarantees, LockError, type Locks } from "../index.ts";
+import { type Finding, type Guarantees, LockError, type Locks } from "../surface.ts";
 import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { openToLook, type StoreFlags, storeUrl } from "./options.ts";
 import { print, printJson } from "./output.ts";
@@ -30,7 +30,7 @@ const EXIT_WARNING = 1;
 const KEY = "holdfast:doctor";
 
 export async function doctor(flags: DoctorFlags): Promise<number> {
-  const locks = openToLook(flags);
+  const locks = await openToLook(flags);
   try {
     const ttlMs = flags.ttl ?? DEFAULT_TTL_MS;
     const { findings, callMs } = await examine(locks, ttlMs);

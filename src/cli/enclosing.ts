@@ -3,7 +3,7 @@
 // variable also marks every process that COMMAND starts.
 
 import { createHash } from "node:crypto";
-import { DeadlockError, type Locks } from "../index.ts";
+import { DeadlockError, type Locks } from "../surface.ts";
 import { name, place } from "./words.ts";
 
 export const HELD_VARIABLE = "HOLDFAST_HELD";

@@ -1,7 +1,7 @@
 // What the command's exit codes mean, and which error ends in which. Scripts depend on these numbers: none
 // of them may ever change its meaning.
 
-import { LockError, type LockErrorCode } from "../index.ts";
+import { LockError, type LockErrorCode } from "../surface.ts";
 import { withInstallHint } from "./install-hint.ts";
 
 export const EXIT = {

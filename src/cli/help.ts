@@ -23,12 +23,21 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   holdfast doctor --store etcd://h1,h2,h3 --ttl 5s --json | jq '.findings[].id'
 
 Exit code: 69 a danger or no store, otherwise 0; with --strict 1 after a warning.`,
+  completion: `  source <(holdfast completion bash)               in ~/.bashrc
+  holdfast completion fish > ~/.config/fish/completions/holdfast.fish`,
+  dashboard: `  holdfast dashboard --store redis://cache:6379
+  HOLDFAST_TOKEN=... holdfast dashboard --listen 0.0.0.0:8080 --allow-revoke`,
   bench: `  holdfast bench --store redis://cache:6379 --for 5s`,
 };
 
+/** null for a command without examples. */
+export function examplesOf(command: Command): string | null {
+  return EXAMPLES[command.name()] ?? null;
+}
+
 export function withExamples(command: Command): Command {
-  const examples = EXAMPLES[command.name()];
-  return examples === undefined ? command : command.addHelpText("after", `\nExamples:\n${examples}\n`);
+  const examples = examplesOf(command);
+  return examples === null ? command : command.addHelpText("after", `\nExamples:\n${examples}\n`);
 }
 
 /** The text of an option and the variable that may stand for it. */

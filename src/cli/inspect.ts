@@ -5,7 +5,7 @@ import { openToLook, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
 
 export async function inspect(key: string, flags: StoreFlags): Promise<number> {
-  const locks = openToLook(flags);
+  const locks = await openToLook(flags);
   try {
     const info = await locks.inspect(key);
     if (flags.json) printJson(lockJson(key, info));

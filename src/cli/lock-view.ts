@@ -1,7 +1,7 @@
 // One lock as `ls` and `inspect` show it: as JSON (a documented schema, fences as decimal strings) and as
 // words.
 
-import type { HolderInfo, LockInfo, WaiterInfo } from "../index.ts";
+import type { HolderInfo, LockInfo, WaiterInfo } from "../surface.ts";
 import { clean, name, time } from "./words.ts";
 
 export const LS_HEAD: readonly string[] = ["KEY", "HOLDERS", "FENCE", "HELD", "LEFT", "WAITING", "LABEL"];

@@ -7,7 +7,7 @@
 // the lease.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Lease, LockLostError, Locks } from "../index.ts";
+import type { Lease, LockLostError, Locks } from "../surface.ts";
 import type { Child } from "./child.ts";
 import type { Watchdog } from "./watchdog.ts";
 import { time } from "./words.ts";

@@ -1,7 +1,7 @@
 // `holdfast ls`: every key that is held or waited for. Reads only; nothing held is an empty list, not an
 // error.
 
-import type { LockInfo } from "../index.ts";
+import type { LockInfo } from "../surface.ts";
 import { LS_HEAD, lockJson, lockRow } from "./lock-view.ts";
 import { openToLook, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
@@ -13,7 +13,7 @@ export interface LsFlags extends StoreFlags {
 }
 
 export async function ls(flags: LsFlags): Promise<number> {
-  const locks = openToLook(flags);
+  const locks = await openToLook(flags);
   const { prefix, limit } = flags;
   try {
     const found: LockInfo[] = [];

@@ -2,18 +2,16 @@
 // ttl that is too short, a limit beside --shared) is left to the library.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { createLocksFor } from "../create-locks-for.ts";
 import {
   type AllowName,
-  createLocks,
   duration,
   InvalidArgumentError as LockArgumentError,
   type Locks,
   type LocksOptions,
-} from "../index.ts";
-import { defaultStoreWarning } from "./default-store.ts";
+} from "../surface.ts";
+import { loadStore } from "./load-store.ts";
 import { complain } from "./output.ts";
-import { type LocalStore, localByUrl } from "../stores/local/index.ts";
-import { thisMachine } from "../stores/local/machine.ts";
 
 const DEFAULT_STORE = "local:";
 /** As in LocksOptions. */
@@ -63,20 +61,21 @@ export function storeUrl(flags: StoreFlags): string {
 }
 
 /** To look at locks, not to take any. */
-export function openToLook(flags: StoreFlags, options: LocksOptions = {}): Locks {
-  return openLocks(flags, { allow: LOOKING, ...options }).locks;
+export async function openToLook(flags: StoreFlags, options: LocksOptions = {}): Promise<Locks> {
+  return (await openLocks(flags, { allow: LOOKING, ...options })).locks;
 }
 
-export function openLocks(flags: StoreFlags, more: LocksOptions): OpenedLocks {
+export async function openLocks(flags: StoreFlags, more: LocksOptions): Promise<OpenedLocks> {
   const url = storeUrl(flags);
-  if (flags.store === undefined && flags.quiet !== true) warnOfDefaultStore();
+  if (flags.store === undefined && flags.quiet !== true) await warnOfDefaultStore();
   const options = flags.namespace === undefined ? more : { ...more, namespace: flags.namespace };
-  if (!url.startsWith(DEFAULT_STORE)) return { locks: createLocks(url, options), lifeline: () => null };
-  const store: LocalStore = localByUrl(url);
-  return { locks: createLocks(store, options), lifeline: () => store.lifeline() };
+  const { isLocal, store } = await loadStore(url);
+  return { locks: createLocksFor(store, options), lifeline: () => (isLocal ? store.lifeline() : null) };
 }
 
-function warnOfDefaultStore(): void {
+async function warnOfDefaultStore(): Promise<void> {
+  const { defaultStoreWarning } = await import("./default-store.ts");
+  const { thisMachine } = await import("../stores/local/machine.ts");
   const warning = defaultStoreWarning(thisMachine(), process.geteuid?.() ?? null);
   if (warning !== null) complain(warning);
 }
@@ -108,6 +107,11 @@ export function readCount(text: string): number {
 export function readExitCode(text: string): number {
   if (/^\d{1,3}$/.test(text) && Number(text) <= MAX_EXIT_CODE) return Number(text);
   throw new InvalidArgumentError(`An exit code is a whole number from 0 to ${MAX_EXIT_CODE}.`);
+}
+
+export function readFd(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is the number of an open descriptor from 1, as in 3>report.json.");
 }
 
 export function readFence(text: string): bigint {

@@ -5,21 +5,49 @@
 
 import { clean, json } from "./words.ts";
 
-/** Call it once, before anything is written. */
-export function tolerateClosedPipes(): void {
-  process.stdout.on("error", () => {});
-  process.stderr.on("error", () => {});
+/** Made by Node when first used, which `run` spares itself where it can: a stream takes some milliseconds. */
+class Output {
+  readonly #open: () => NodeJS.WriteStream;
+  #stream: NodeJS.WriteStream | null = null;
+
+  constructor(open: () => NodeJS.WriteStream) {
+    this.#open = open;
+  }
+
+  get stream(): NodeJS.WriteStream {
+    if (this.#stream === null) {
+      this.#stream = this.#open();
+      this.#stream.on("error", () => {});
+    }
+    return this.#stream;
+  }
+
+  /** Resolves when all output has left this process. Nothing is expected of a reader that went away. */
+  async flush(): Promise<void> {
+    const stream = this.#stream;
+    if (stream !== null) await new Promise<void>((resolve) => stream.write("", () => resolve()));
+  }
 }
 
-/** Resolves when all output has left this process. Nothing is expected of a reader that went away. */
+const out = new Output(() => process.stdout);
+const err = new Output(() => process.stderr);
+
+/** stdout, whose errors are not fatal. Use it instead of process.stdout, so that `flush` knows of it. */
+export function stdout(): NodeJS.WriteStream {
+  return out.stream;
+}
+
+/** The same for stderr. */
+export function stderr(): NodeJS.WriteStream {
+  return err.stream;
+}
+
 export async function flush(): Promise<void> {
-  const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
-    new Promise((resolve) => stream.write("", () => resolve()));
-  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  await Promise.all([out.flush(), err.flush()]);
 }
 
 export function print(text: string): void {
-  process.stdout.write(text);
+  stdout().write(text);
 }
 
 export function printJson(value: unknown): void {
@@ -27,10 +55,10 @@ export function printJson(value: unknown): void {
 }
 
 export function complain(text: string): void {
-  process.stderr.write(`holdfast: ${clean(text)}\n`);
+  stderr().write(`holdfast: ${clean(text)}\n`);
 }
 
 /** The same for scripts: one object on stderr. */
 export function complainJson(value: unknown): void {
-  process.stderr.write(`${json(value)}\n`);
+  stderr().write(`${json(value)}\n`);
 }

@@ -1,6 +1,7 @@
 // Colour where it helps and is wanted: on a terminal, unless NO_COLOR says otherwise.
 
 import { styleText } from "node:util";
+import { stdout } from "./output.ts";
 
 const STYLES = {
   danger: "red",
@@ -13,7 +14,7 @@ const STYLES = {
 
 export type Style = keyof typeof STYLES;
 
-export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = stdout()): string {
   const wanted = stream.isTTY && !process.env["NO_COLOR"];
   return wanted ? styleText(STYLES[style], text) : text;
 }

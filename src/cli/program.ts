@@ -2,10 +2,11 @@
 // is called, so that `holdfast run` starts fast. Nothing here touches a store.
 
 import { readFileSync } from "node:fs";
-import { Command, Option } from "commander";
+import { Argument, Command, Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { readEnvironment } from "./environment.ts";
 import type { BenchFlags } from "./bench.ts";
+import type { DashboardFlags } from "./dashboard.ts";
 import type { DoctorFlags } from "./doctor.ts";
 import type { LsFlags } from "./ls.ts";
 import {
@@ -14,12 +15,13 @@ import {
   readCount,
   readDuration,
   readExitCode,
+  readFd,
   readFence,
   readSeconds,
   type StoreFlags,
 } from "./options.ts";
 import { described, withExamples } from "./help.ts";
-import { complain } from "./output.ts";
+import { complain, print } from "./output.ts";
 import type { RevokeFlags } from "./revoke.ts";
 import type { RunFlags } from "./run.ts";
 import type { SchemaFlags } from "./schema.ts";
@@ -44,10 +46,10 @@ Examples:
   holdfast doctor --store redis://cache:6379    is this store safe to lock on?
 
 Every option may be an environment variable; holdfast COMMAND --help names them. NO_COLOR takes the colours away.
-
-Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not executable/not found;
-64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.
 `;
+
+export const EXIT_TEXT = `Exit codes of run: COMMAND's own; 128+n if it died by signal n; 126/127 if it is not
+executable/not found; 64 usage; 69 store unreachable or unsafe; 75 busy; 79 lease lost while COMMAND ran.`;
 
 export interface Listener {
   /** Before a command runs: its flags, of which some may have come from the environment. */
@@ -62,13 +64,16 @@ export function makeProgram({ chosen, ended }: Listener): Command {
     .version(version(), "-V, --version")
     .enablePositionalOptions()
     .exitOverride()
-    .configureOutput({ outputError: (text) => complain(`${oneLine(text)} (see holdfast --help)`) })
+    .configureOutput({
+      writeOut: print,
+      outputError: (text) => complain(`${oneLine(text)} (see holdfast --help)`),
+    })
     .configureHelp({
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`,
       visibleArguments: () => [],
       optionDescription: described,
     })
-    .addHelpText("after", EXAMPLES);
+    .addHelpText("after", `${EXAMPLES}\n${EXIT_TEXT}\n`);
   addRun(program, ended);
   addLs(program, ended);
   addInspect(program, ended);
@@ -76,7 +81,9 @@ export function makeProgram({ chosen, ended }: Listener): Command {
   addRevoke(program, ended);
   addDoctor(program, ended);
   addBench(program, ended);
+  addDashboard(program, ended);
   addSchema(program, ended);
+  addCompletion(program, ended);
   program.commands.forEach(withExamples);
   return program.hook("preAction", (_program, command) => {
     readEnvironment(command, process.env);
@@ -107,6 +114,7 @@ function addRun(program: Command, ended: (exitCode: number) => void): void {
     )
     .option("--allow <name>", ALLOW, collect)
     .option("-E, --busy-code <n>", "exit code when busy (default 75)", readExitCode)
+    .option("--json-to <fd>", "the JSON object of --json to this descriptor, and words to stderr", readFd)
     .option("-q, --quiet", "no words on stderr");
   addStoreOptions(run).action(async (key: string, rest: readonly string[], flags: RunFlags) => {
     const command = commandOf(rest);
@@ -176,6 +184,19 @@ function addBench(program: Command, ended: (exitCode: number) => void): void {
     .action(async (flags: BenchFlags) => ended(await (await import("./bench.ts")).bench(flags)));
 }
 
+function addDashboard(program: Command, ended: (exitCode: number) => void): void {
+  addStoreOptions(
+    program
+      .command("dashboard")
+      .usage("[options]")
+      .description("a page in the browser, until a signal ends it"),
+  )
+    .option("--listen <host:port>", "where to listen (default 127.0.0.1:0, any free port)")
+    .option("--allow-revoke", "the page may revoke; a token is made and printed unless one is given")
+    .option("--token <text>", "what the page asks for; needed for an address that is not loopback")
+    .action(async (flags: DashboardFlags) => ended(await (await import("./dashboard.ts")).dashboard(flags)));
+}
+
 function addSchema(program: Command, ended: (exitCode: number) => void): void {
   program
     .command("schema")
@@ -186,6 +207,15 @@ function addSchema(program: Command, ended: (exitCode: number) => void): void {
     .action(async (store: string, flags: SchemaFlags) => {
       ended(await (await import("./schema.ts")).schema(store, flags));
     });
+}
+
+function addCompletion(program: Command, ended: (exitCode: number) => void): void {
+  program
+    .command("completion")
+    .usage("bash|zsh|fish")
+    .description("print the completion of this command for a shell")
+    .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
+    .action(async (shell: string) => ended((await import("./completion.ts")).completion(shell, program)));
 }
 
 /**
@@ -211,7 +241,11 @@ function oneLine(text: string): string {
     .replace(/\s*\n\s*/g, " ");
 }
 
+/** Set by the bundle. */
+declare const HOLDFAST_VERSION: string | undefined;
+
 function version(): string {
+  if (typeof HOLDFAST_VERSION === "string") return HOLDFAST_VERSION;
   const file = new URL("../../package.json", import.meta.url);
   return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
 }

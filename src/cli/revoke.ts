@@ -3,11 +3,11 @@
 // happens.
 
 import { createInterface } from "node:readline/promises";
-import { LockError, type LockInfo, type Locks } from "../index.ts";
+import { LockError, type LockInfo, type Locks } from "../surface.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { lockJson, lockLines } from "./lock-view.ts";
 import { openToLook, type StoreFlags } from "./options.ts";
-import { complain, print, printJson } from "./output.ts";
+import { complain, print, printJson, stderr } from "./output.ts";
 import { name, time } from "./words.ts";
 
 export interface RevokeFlags extends StoreFlags {
@@ -24,7 +24,7 @@ export async function revoke(key: string, flags: RevokeFlags): Promise<number> {
   const { reason, force = false } = flags;
   if (reason === undefined || reason === "")
     throw new CommandError("revoke needs --reason TEXT: the holder is told why", EXIT.usage);
-  const locks = openToLook(flags, flags.label === undefined ? {} : { label: flags.label });
+  const locks = await openToLook(flags, flags.label === undefined ? {} : { label: flags.label });
   const audit = new Audit(locks);
   try {
     const seen = await locks.inspect(key);
@@ -87,8 +87,8 @@ async function ask(key: string, seen: LockInfo): Promise<void> {
       "revoke asks for the key once more at a terminal; elsewhere say --yes",
       EXIT.usage,
     );
-  process.stderr.write(`${lockLines(key, seen).join("\n")}\n`);
-  const line = createInterface({ input: process.stdin, output: process.stderr });
+  stderr().write(`${lockLines(key, seen).join("\n")}\n`);
+  const line = createInterface({ input: process.stdin, output: stderr() });
   try {
     const answer = await line.question(
       "The holder is told that it has lost the key. Type the key to go on: ",

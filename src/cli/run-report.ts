@@ -1,12 +1,14 @@
 // What `holdfast run` tells: words on stderr while it goes, or with --json one object on stderr at the end.
+// With --json-to it does both, and the object goes to a descriptor of its own.
 // stdout belongs to the child alone.
 
-import { type Lease, LockError, LockLostError } from "../index.ts";
+import { writeSync } from "node:fs";
+import { type Lease, LockError, LockLostError } from "../surface.ts";
 import { endingExitCode, type Ending } from "./child.ts";
 import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { heldBy } from "./lock-view.ts";
-import { complain } from "./output.ts";
-import { name, time, json } from "./words.ts";
+import { complain, complainJson } from "./output.ts";
+import { json, name, time } from "./words.ts";
 
 export type Outcome =
   | "ended"
@@ -32,19 +34,27 @@ export interface InTheWay {
   readonly remainingMs: number;
 }
 
+interface ReportFlags {
+  readonly json?: true;
+  readonly quiet?: true;
+  readonly jsonTo?: number;
+}
+
 export class RunReport {
   readonly #key: string;
   readonly #json: boolean;
   readonly #quiet: boolean;
+  readonly #fd: number | null;
   readonly #startedAtMs: number = performance.now();
   #grantedAtMs: number | null = null;
   #lease: { readonly label: string; readonly fence: string } | null = null;
   #holders: readonly InTheWay[] = [];
 
-  constructor(key: string, flags: { readonly json?: true; readonly quiet?: true }) {
+  constructor(key: string, flags: ReportFlags) {
     this.#key = key;
     this.#json = flags.json === true;
     this.#quiet = flags.quiet === true;
+    this.#fd = flags.jsonTo ?? null;
   }
 
   get waitedMs(): number {
@@ -121,7 +131,7 @@ export class RunReport {
   }
 
   #end(outcome: Outcome, exitCode: number, more: Readonly<Record<string, unknown>> = {}): number {
-    if (this.#json) {
+    if (this.#json || this.#fd !== null) {
       const grantedAtMs = this.#grantedAtMs;
       const report = {
         key: this.#key,
@@ -138,9 +148,19 @@ export class RunReport {
         ...more,
         holders: this.#holders.map(holderJson),
       };
-      process.stderr.write(`${json(report)}\n`);
+      if (this.#json) complainJson(report);
+      if (this.#fd !== null) writeTo(this.#fd, `${json(report)}\n`);
     }
     return exitCode;
+  }
+}
+
+/** Nothing is expected of a reader that went away. */
+function writeTo(fd: number, text: string): void {
+  try {
+    writeSync(fd, text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") complain(`--json-to ${fd}: ${String(error)}`);
   }
 }
 

@@ -15,8 +15,9 @@ import {
   LockError,
   type LockLostError,
   LockTimeoutError,
-} from "../index.ts";
+} from "../surface.ts";
 import { Child, type Ending } from "./child.ts";
+import { isForReport, keepFromCommand } from "./descriptors.ts";
 import { HELD_VARIABLE, heldEntry, type KeyPlace, refuseNested, withEntry } from "./enclosing.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { LossGuard, type OnLost } from "./loss-guard.ts";
@@ -38,6 +39,7 @@ export interface RunFlags extends StoreFlags {
   readonly allow?: readonly string[];
   readonly busyCode?: number;
   readonly quiet?: true;
+  readonly jsonTo?: number;
 }
 
 /** A wait that takes longer is mentioned, once. */
@@ -66,17 +68,25 @@ interface Ran {
 
 export async function run(key: string, command: readonly string[], flags: RunFlags): Promise<number> {
   if (process.platform === "win32") throw new CommandError(NO_RUN_ON_WINDOWS, EXIT.unavailable);
+  if (flags.jsonTo !== undefined) claimReportFd(flags.jsonTo);
   const report = new RunReport(key, flags);
   const signals = new Signals();
   let opened: OpenedLocks | null = null;
   try {
-    opened = openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
+    opened = await openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
     return await new Run(key, command, flags, opened, report, signals).go();
   } catch (error) {
     return report.failed(error);
   } finally {
     await opened?.locks.close();
   }
+}
+
+/** @throws CommandError if nothing can be written to it: a typing error must not be found after COMMAND. */
+function claimReportFd(fd: number): void {
+  if (!isForReport(fd))
+    throw new CommandError(`--json-to names descriptor ${fd}, which is not open: say ${fd}>FILE`, EXIT.usage);
+  keepFromCommand(fd);
 }
 
 class Run {

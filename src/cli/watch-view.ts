@@ -1,6 +1,6 @@
 // The screen and the lines of `watch`. Text only: nothing here looks at a store or at a clock.
 
-import type { LockInfo } from "../index.ts";
+import type { LockInfo } from "../surface.ts";
 import type { Change, Changes } from "./changes.ts";
 import { LS_HEAD, lockRow } from "./lock-view.ts";
 import { paint } from "./paint.ts";

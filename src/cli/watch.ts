@@ -3,9 +3,9 @@
 // after --looks, or with its reader.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockError, type LockInfo, type Locks } from "../index.ts";
+import { LockError, type LockInfo, type Locks } from "../surface.ts";
 import { openToLook, type StoreFlags } from "./options.ts";
-import { print } from "./output.ts";
+import { print, stdout } from "./output.ts";
 import { StdoutReader } from "./stdout-reader.ts";
 import { Changes } from "./changes.ts";
 import { type Away, type News, newsLine, screen } from "./watch-view.ts";
@@ -26,14 +26,14 @@ const OTHER_SCREEN = "\u001b[?1049h\u001b[?25l";
 const OLD_SCREEN = "\u001b[?25h\u001b[?1049l";
 
 export async function watch(flags: WatchFlags): Promise<number> {
-  const locks = openToLook(flags);
+  const locks = await openToLook(flags);
   const ended = new AbortController();
   const end = (): void => ended.abort();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
-  process.stdout.once("error", end);
+  stdout().once("error", end);
   const reader = new StdoutReader();
   const readerCheck = setInterval(() => reader.hasGone() && end(), READER_CHECK_MS);
-  const asScreen = process.stdout.isTTY && flags.json !== true;
+  const asScreen = stdout().isTTY && flags.json !== true;
   if (asScreen) print(OTHER_SCREEN);
   try {
     await look(locks, flags, new Watching(asScreen, flags.json === true), ended.signal);
@@ -118,7 +118,7 @@ class Watching {
   }
 
   #draw(at: Date, away: Away | null): void {
-    const size = { rows: process.stdout.rows || ROWS, columns: process.stdout.columns || COLUMNS };
+    const size = { rows: stdout().rows || ROWS, columns: stdout().columns || COLUMNS };
     print(HOME_AND_CLEAR + screen(at, this.#seen, this.#changes, size, away));
   }
 }

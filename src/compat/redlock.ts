@@ -67,8 +67,8 @@ export class ExecutionError extends Error {
   }
 }
 
-/** The name of version 4. */
-export const LockError: typeof ExecutionError = ExecutionError;
+// The name of version 4.
+export { ExecutionError as LockError };
 
 export type RedlockAbortSignal = AbortSignal & { error?: Error };
 
@@ -226,7 +226,7 @@ export default class Redlock extends EventEmitter {
   async quit(): Promise<void> {
     if (this.#isOwn) await this.#locks.close();
     const clients = [...this.clients] as { quit?(): Promise<unknown> }[];
-    await Promise.all(clients.map((client) => client.quit?.()));
+    await Promise.all(clients.map(async (client) => client.quit?.()));
   }
 
   #optionsOf(duration: number, settings: Partial<Settings>): AcquireOptions {

@@ -53,13 +53,28 @@ function rowsOf(answer: unknown): readonly Row[] {
   return Array.isArray(rows) ? (rows as readonly Row[]) : [];
 }
 
-/** The error by which the driver names what the server said. */
+/** The error by which the driver names what the server said: `pg` by `severity`, mysql2 by `errno`. */
 function driverErrorOf(error: unknown): unknown {
   let at: unknown = error;
   for (let depth = 0; depth < WRAPPED_AT_MOST && typeof at === "object" && at !== null; depth += 1) {
-    const { severity, errno, driverError, cause } = at as Readonly<Record<string, unknown>>;
-    if (at instanceof Error && (typeof severity === "string" || typeof errno === "number")) return at;
-    at = driverError ?? cause;
+    const { severity, errno, driverError, cause, meta } = at as Readonly<Record<string, unknown>>;
+    if (typeof severity === "string" || typeof errno === "number")
+      return at instanceof Error ? at : asError(at, error);
+    at =
+      driverError ??
+      cause ??
+      (meta as { readonly driverAdapterError?: unknown } | undefined)?.driverAdapterError;
+    if (isMysqlOfPrisma(at)) return asError({ ...at, errno: at.code }, error);
   }
   return error;
+}
+
+/** The adapters of Prisma pass on the fields of the driver's error, and not the error. */
+function asError(fields: object, cause: unknown): Error {
+  return Object.assign(new Error("the server refused a statement", { cause }), fields);
+}
+
+function isMysqlOfPrisma(value: unknown): value is { readonly code: number } {
+  const { kind, code } = (value ?? {}) as { readonly kind?: unknown; readonly code?: unknown };
+  return kind === "mysql" && typeof code === "number";
 }

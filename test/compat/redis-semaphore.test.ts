@@ -14,7 +14,7 @@ import {
 } from "../../src/compat/redis-semaphore.ts";
 import { createLocks, type Locks } from "../../src/index.ts";
 
-const SHORT = { lockTimeout: 300, acquireTimeout: 100, refreshInterval: 80 };
+const SHORT = { lockTimeout: 10_000, acquireTimeout: 100 };
 let server: RunningServer;
 let client: Redis;
 let locks: Locks;
@@ -32,12 +32,15 @@ afterAll(async () => {
 });
 
 it("a mutex is exclusive, renewed, and can be used again; its identifier is the holder's label (P1)", async () => {
-  const [one, two] = [new Mutex(client, "m", SHORT), new Mutex(client, "m", SHORT)];
+  const options = { ...SHORT, lockTimeout: 1_500 };
+  const [one, two] = [new Mutex(locks, "m", options), new Mutex(client, "m", options)];
   for (let round = 0; round < 2; round += 1) {
     await one.acquire();
     expect(one.isAcquired).toBe(true);
     await expect(two.acquire()).rejects.toThrow(TimeoutError);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await new Promise<void>((resolve) => {
+      const off = locks.on("renewed", () => resolve(off()));
+    });
     expect(await two.tryAcquire()).toBe(false);
     expect((await locks.inspect("mutex:m"))?.holders[0]?.label).toBe(one.identifier);
     await one.release();
@@ -51,7 +54,7 @@ it("a mutex is exclusive, renewed, and can be used again; its identifier is the 
 it("without refreshInterval a mutex ends, and says so (P7)", async () => {
   let mutex = new Mutex(client, "ends");
   const lost = new Promise<LostLockError>((resolve) => {
-    mutex = new Mutex(client, "ends", { ...SHORT, refreshInterval: 0, onLockLost: resolve });
+    mutex = new Mutex(client, "ends", { lockTimeout: 300, refreshInterval: 0, onLockLost: resolve });
   });
   await mutex.acquire();
   const error = await lost;

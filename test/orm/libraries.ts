@@ -79,7 +79,9 @@ async function knex(database: Database, url: string): Promise<Library> {
   const db = openKnex({ client: database === "postgres" ? "pg" : "mysql2", connection: url });
   return {
     transact: (work) =>
-      db.transaction((trx) => work({ port: ofKnex(trx), run: async (statement) => trx.raw(statement) })),
+      db.transaction((trx) =>
+        work({ port: ofKnex(trx), run: async (statement) => (await trx.raw(statement)) as unknown }),
+      ),
     close: () => db.destroy(),
   };
 }

@@ -54,8 +54,12 @@ describe("the packed package", () => {
     const shipped = manifest.files.filter((name) => !name.startsWith("!"));
     expect(readdirSync(project.installed).toSorted()).toEqual([...shipped, "package.json"].toSorted());
     const files = readdirSync(join(project.installed, "dist"), { recursive: true, encoding: "utf8" });
-    const odd = files.filter((name) => /\.[a-z]+$/.test(name) && !/(\.js|\.d\.ts|\.map)$/.test(name));
-    expect(odd).toEqual([join("cjs", "package.json")]);
+    const odd = files.filter((name) => /\.[a-z]+$/.test(name) && !/(\.js|\.d\.ts|\.map|\.1)$/.test(name));
+    expect(odd.toSorted()).toEqual([
+      join("cjs", "package.json"),
+      join("cli", "package.json"),
+      "third-party-licenses.txt",
+    ]);
     const all = readdirSync(project.installed, { recursive: true, encoding: "utf8" });
     expect(all.filter((name) => /\.test\.|(^|\/)fixture\./.test(name))).toEqual([]);
   });
@@ -79,9 +83,9 @@ describe("the packed package", () => {
     expect(Object.keys(JSON.parse(text) as object)).not.toContain("devDependencies");
   });
 
-  it("brings one other package, and no client of a server", () => {
+  it("brings no other package, and no client of a server", () => {
     const beside = readdirSync(join(project.dir, "node_modules")).filter((name) => !name.startsWith("."));
-    expect(beside.toSorted()).toEqual(["commander", "holdfast"]);
+    expect(beside.toSorted()).toEqual(["holdfast"]);
   });
 
   it("is imported by every subpath", async () => {
@@ -323,6 +327,14 @@ describe("a newcomer", () => {
        await locks.close();\n`,
     );
     expect(said).toBe("true\n");
+  });
+
+  it("has a manual page for the command and for each of its commands", () => {
+    const pages = manifest.man.map((page) => readFileSync(join(project.installed, page), "utf8"));
+    for (const page of pages) expect(page).toMatch(/^\.TH HOLDFAST[A-Z-]* 1 .*\n\.SH NAME\n/);
+    expect(readdirSync(join(project.installed, "dist", "man")).toSorted()).toEqual(
+      manifest.man.map((page) => page.slice("./dist/man/".length)).toSorted(),
+    );
   });
 
   it("has the command", () => {

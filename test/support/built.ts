@@ -50,6 +50,7 @@ function buildInto(place: string): void {
     join(draft, "dist"),
   ]);
   finishBuild(join(draft, "dist"));
+  execFileSync(process.execPath, [join(root, "scripts", "bundle-command.mjs"), join(draft, "dist")]);
   copyFileSync(join(root, "package.json"), join(draft, "package.json"));
   try {
     renameSync(draft, place);

@@ -58,9 +58,9 @@ const TABLE: readonly Row[] = [
   },
   {
     of: /^stores\/registry\.ts$/,
-    may: [STORE_INDEX, /^core\/errors\.ts$/],
+    may: [STORE_INDEX, /^stores\/schemes\.ts$/],
     mayTypes: [CONTRACT],
-    remedy: "the registry knows the index of each store, errors and the contract",
+    remedy: "the registry knows the index of each store, the schemes and the contract",
   },
   {
     of: /^stores\//,
@@ -88,6 +88,12 @@ const TABLE: readonly Row[] = [
     remedy: "a guard imports core/errors, core/key and types of core",
   },
   {
+    of: /^dashboard\//,
+    may: [/^dashboard\//, /^core\/errors\.ts$/, NODE],
+    mayTypes: [/^core\//],
+    remedy: "the dashboard imports core/errors and types of core",
+  },
+  {
     of: /^(otel|prometheus|telemetry|web-locks)\//,
     may: [/^telemetry\//, /^core\/errors\.ts$/, NODE],
     mayTypes: [/^core\//],
@@ -112,12 +118,14 @@ const TABLE: readonly Row[] = [
       /^(cli|demo)\//,
       /^system\/node\.ts$/,
       NODE_VERSION,
-      /^stores\/local\/machine\.ts$/,
+      /^(surface|create-locks-for|dashboard\/index)\.ts$/,
+      /^stores\/(schemes|local\/machine)\.ts$/,
       NODE,
       OUTSIDE,
     ],
     remedy:
-      "the command uses the public API: src/index.ts and the index of a store, and stores/local/machine",
+      "the command uses the public API: src/surface.ts, create-locks-for, the index of a store, " +
+      "stores/schemes and stores/local/machine",
   },
   {
     of: /^testing\/test-(locks|store)\.ts$/,

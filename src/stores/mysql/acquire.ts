@@ -146,6 +146,8 @@ export class Acquire {
     call: CallContext,
     queue = request.queue ? 1 : 0,
   ): Promise<AttemptAnswer<null>> {
+    // It was released or abandoned while the fast path was under way.
+    if (open.isEnded) return { ended: true };
     const { steps } = this.#deps;
     const { bytes, order } = encodeKeys(steps, request.keys);
     const values = this.#attemptValues(request, queue);

@@ -17,7 +17,7 @@ import { nodeSystem } from "../../../src/system/node.ts";
 import { Asking } from "./client.ts";
 import { fenceOf, io, openStore, relayed, request, until } from "./fixture.ts";
 
-const KILLS = 1_000;
+const KILLS = 300;
 
 let node: MariadbNode;
 let asking: Asking;

@@ -87,7 +87,7 @@ export function sessionSettingsCases(own: readonly [Default, ...Default[]], opti
         for (let round = 0; round < 2; round += 1) {
           await caller.run("START TRANSACTION");
           fences.push((await first.inTransaction(caller.connection).acquire("tx", { wait: 60_000 })).fence);
-          // In table mode the row itself is locked, and who wants it hears nothing until the transaction ends.
+          // In table mode the row itself is locked: who wants it hears nothing until the transaction ends.
           expect(await second.tryAcquire("tx").catch(() => null)).toBeNull();
           await caller.run("COMMIT");
           const lease = await second.acquire("tx", { wait: 60_000 });

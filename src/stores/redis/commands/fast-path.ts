@@ -14,10 +14,6 @@ import { scripts } from "../scripts.generated.ts";
 
 /** A call has half as many more at most: they would keep the server from other work for too long. */
 const FULL_BATCH = 32;
-/** With so many calls under way, client and server are both at work. A few requests more wait for company. */
-const ENOUGH_CALLS = 2;
-/** But not for longer than this. */
-const LONGEST_WAIT_MS = 5;
 const SCRIPT = scripts["fast-path"];
 /** Columns 84 to 111 of the row of a plain lock: not kept, one permit, exclusive. */
 const PLAIN = " 0000000000000000 0000001 x ";
@@ -62,11 +58,6 @@ export class FastPath {
   #lastAnswered = 0;
   /** How many requests the last call had. */
   #lastSize = 1;
-  /** Requests wait for an answer, to leave with those that it brings about. */
-  #areWaiting = false;
-  /** Answers that arrived together with one that is being handled. */
-  readonly #behind: (() => void)[] = [];
-  #isAnswering = false;
   /** The columns of the last request before its id. Most requests have the same. */
   #prefix: { readonly of: Request; readonly text: string } | null = null;
   #label: { readonly of: string; readonly text: string } = { of: "", text: labelText("") };
@@ -113,15 +104,11 @@ export class FastPath {
 
   #add(job: Job): void {
     // A task that is alone need not wait for others.
-    if (this.#underWay === 0 && this.#lastSize === 1 && this.#jobs.length === 0) return this.#send([job]);
+    const isAlone = this.#lastSent === this.#lastAnswered && this.#lastSize === 1 && this.#jobs.length === 0;
+    if (isAlone) return this.#send([job]);
     this.#jobs.push(job);
     // When all tasks of this turn of the event loop have asked.
     if (this.#jobs.length === 1) process.nextTick(this.#flushSoon);
-  }
-
-  /** Calls without an answer. */
-  get #underWay(): number {
-    return this.#lastSent - this.#lastAnswered;
   }
 
   #nameOf({ keys }: Request): string {
@@ -130,22 +117,12 @@ export class FastPath {
 
   #flush(): void {
     const jobs = this.#jobs;
-    if (jobs.length === 0 || this.#waitForCompany(jobs)) return;
     this.#jobs = [];
     // The keys of a Cluster may be on different nodes.
     const calls = this.#isCluster ? jobs.length : Math.max(1, Math.round(jobs.length / FULL_BATCH));
     const size = Math.ceil(jobs.length / calls);
     if (calls === 1) this.#send(jobs);
     else for (let at = 0; at < jobs.length; at += size) this.#send(jobs.slice(at, at + size));
-  }
-
-  /** Whether these requests wait for the next answer. The calls of a Cluster have one request each. */
-  #waitForCompany(jobs: readonly Job[]): boolean {
-    const { io } = jobs[0] as Job;
-    const isWorthIt = this.#underWay >= ENOUGH_CALLS && jobs.length < FULL_BATCH && !this.#isCluster;
-    this.#areWaiting = isWorthIt && !this.#areWaiting && io.sleep !== undefined;
-    if (this.#areWaiting) void io.sleep?.(LONGEST_WAIT_MS).then(this.#flushSoon);
-    return this.#areWaiting;
   }
 
   #send(all: readonly Job[]): void {
@@ -175,8 +152,14 @@ export class FastPath {
     }
     const call = ++this.#lastSent;
     this.#lastSize = jobs.length;
-    const answered = (reply: Reply): void => this.#inTurn(call, () => this.#answer(jobs, reply, sentMs));
-    const failed = (error: unknown): void => this.#inTurn(call, () => this.#fail(jobs, error));
+    const answered = (reply: Reply): void => {
+      this.#lastAnswered = Math.max(this.#lastAnswered, call);
+      this.#answer(jobs, reply, sentMs);
+    };
+    const failed = (error: unknown): void => {
+      this.#lastAnswered = Math.max(this.#lastAnswered, call);
+      this.#fail(jobs, error);
+    };
     this.#env.port.send(words, first.io, first.name).then(answered, (error: unknown) => {
       if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) return failed(error);
       // Nothing has run: the server was restarted, or its scripts were flushed.
@@ -184,37 +167,6 @@ export class FastPath {
       words[1] = SCRIPT.text;
       this.#env.port.send(words, first.io, first.name).then(answered, failed);
     });
-  }
-
-  /**
-   * The server answers all that it has read at once. If the answers were also handled at once, client and
-   * server would wait for each other in turn. So each gets a turn of the event loop, in which what it brings
-   * about is sent. It takes two, because node-redis sends at the end of a turn.
-   */
-  #inTurn(call: number, handle: () => void): void {
-    this.#lastAnswered = Math.max(this.#lastAnswered, call);
-    if (this.#isCluster) return handle();
-    if (this.#isAnswering) return void this.#behind.push(handle);
-    if (this.#underWay > 0) {
-      this.#isAnswering = true;
-      process.nextTick(this.#answerBehind);
-    }
-    this.#handle(handle);
-  }
-
-  readonly #answerBehind = async (): Promise<void> => {
-    const { system } = this.#env;
-    for (let handle = this.#behind.shift(); handle !== undefined; handle = this.#behind.shift()) {
-      await system.yield();
-      await system.yield();
-      this.#handle(handle);
-    }
-    this.#isAnswering = false;
-  };
-
-  #handle(handle: () => void): void {
-    if (this.#areWaiting) process.nextTick(this.#flushSoon);
-    handle();
   }
 
   #fail(jobs: readonly Job[], error: unknown): void {

@@ -1,0 +1,7 @@
+// Other people's text on the page: nothing in it may hide or turn round what stands beside it.
+
+export { clean, time } from "../src/cli/words.ts";
+
+export function clock(at: number): string {
+  return new Date(at).toTimeString().slice(0, 8);
+}

@@ -1,0 +1,175 @@
+// The dashboard as a fetch handler. It serves the page, a stream of what is held and waited for, and, where
+// it is allowed, revoke. The last part of the path decides, so it can be mounted anywhere.
+
+import type { Locks } from "../core/api.ts";
+import { InvalidArgumentError, LockError } from "../core/errors.ts";
+import { Access, type AccessOptions, text } from "./access.ts";
+import { type FeedMessage, LockFeed, lockJson } from "./lock-feed.ts";
+import { CSS, HTML, JS } from "./page.generated.ts";
+
+export interface DashboardOptions extends AccessOptions {
+  /** Name of the store on the page. @default "" */
+  readonly title?: string;
+  /** Allows revoke, which needs `token`. @default false */
+  readonly allowRevoke?: boolean;
+  /**
+   * Requests for the data must carry it as a bearer token. It has at least 16 characters.
+   * @default no token, and only requests to a name of `hosts`
+   */
+  readonly token?: string;
+  /**
+   * Host names that are served without a token. Name those of an application that checks its users itself.
+   * @default ["localhost", "127.0.0.1", "[::1]"]
+   */
+  readonly hosts?: readonly string[];
+}
+
+export type Dashboard = (request: Request) => Promise<Response>;
+
+const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-cache",
+};
+const ASSETS: Readonly<Record<string, readonly [type: string, body: string]>> = {
+  "": ["text/html", HTML],
+  "app.js": ["text/javascript", JS],
+  "app.css": ["text/css", CSS],
+};
+const KEEP_ALIVE_MS = 15_000;
+/** Of the body of a revoke. A key has at most 1 kB in most stores. */
+const LARGEST_BODY = 65_536;
+
+/**
+ * A page that shows what is held and waited for at `locks`, as a fetch handler for Hono, Bun, Deno or, with
+ * `nodeHandler`, for node:http, Express and Fastify. It is read-only unless `allowRevoke` is given.
+ *
+ * @example
+ * app.use("/locks", nodeHandler(dashboard(locks, { token: process.env.DASHBOARD_TOKEN })));
+ * @throws InvalidArgumentError for `allowRevoke` without a token, or a token that is too short.
+ */
+export function dashboard(locks: Locks, options: DashboardOptions = {}): Dashboard {
+  const { title = "", allowRevoke = false } = options;
+  const access = new Access(options);
+  if (allowRevoke && !access.needsToken)
+    throw new InvalidArgumentError("allowRevoke needs a token: without one any local program could revoke");
+  const feed = new LockFeed(locks);
+  return async (request) => {
+    const { pathname, searchParams } = new URL(request.url);
+    const name = pathname.slice(pathname.lastIndexOf("/") + 1);
+    const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+    const refusal = access.refusal(request, asset !== undefined);
+    if (refusal !== null) return refusal;
+    if (name === "revoke" && allowRevoke) return revoke(locks, request);
+    if (request.method !== "GET" && request.method !== "HEAD") return text(405, "use GET");
+    if (asset !== undefined) {
+      const [type, body] = asset;
+      return new Response(body, { headers: { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` } });
+    }
+    if (name === "events") return events(feed, request, { title, allowRevoke });
+    if (name === "key") return key(locks, searchParams.get("name") ?? "");
+    // Mounted at /locks: the addresses in the page are relative to /locks/.
+    if (!name.includes(".") && name !== "revoke")
+      return new Response(null, { status: 308, headers: { location: `${name}/` } });
+    return text(404, "there is no such page");
+  };
+}
+
+function json(status: number, value: unknown): Response {
+  return new Response(JSON.stringify(value), {
+    status,
+    headers: { "content-type": "application/json", "cache-control": "no-store" },
+  });
+}
+
+async function key(locks: Locks, name: string): Promise<Response> {
+  try {
+    const info = await locks.inspect(name);
+    return json(200, info === null ? null : lockJson(info, Date.now()));
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+function events(feed: LockFeed, request: Request, settings: object): Response {
+  const encoder = new TextEncoder();
+  let end = (): void => {};
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const send = (chunk: string): void => controller.enqueue(encoder.encode(chunk));
+      const sendMessage = (message: FeedMessage | object): void => {
+        // A reader that does not keep up is cut off, and connects again.
+        if ((controller.desiredSize ?? 0) < -MOST_BEHIND) return end();
+        send(`data: ${JSON.stringify(message)}\n\n`);
+      };
+      const alive = setInterval(() => send(": alive\n\n"), KEEP_ALIVE_MS);
+      sendMessage({ type: "settings", ...settings });
+      const stop = feed.read(sendMessage);
+      end = () => {
+        clearInterval(alive);
+        stop();
+        end = () => {};
+        try {
+          controller.close();
+        } catch {
+          // The reader has closed it.
+        }
+      };
+      request.signal.addEventListener("abort", () => end(), { once: true });
+    },
+    cancel: () => end(),
+  });
+  return new Response(body, {
+    headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" },
+  });
+}
+
+/** Messages. */
+const MOST_BEHIND = 100;
+
+interface RevokeBody {
+  readonly key: string;
+  readonly confirm: string;
+  readonly fence: string;
+  readonly reason: string;
+  readonly force: boolean;
+}
+
+async function revoke(locks: Locks, request: Request): Promise<Response> {
+  if (request.method !== "POST") return text(405, "use POST");
+  const body = readRevoke(await request.text());
+  if (typeof body === "string") return json(400, { error: body });
+  const { key: name, fence, reason, force } = body;
+  try {
+    const revoked = await locks.revoke(name, { reason, force, fence: BigInt(fence) });
+    return json(200, { revoked });
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+/** What was asked for, or what is wrong with it. */
+function readRevoke(body: string): RevokeBody | string {
+  if (body.length > LARGEST_BODY) return "the request is too large";
+  let value: Partial<Record<keyof RevokeBody, unknown>>;
+  try {
+    value = Object(JSON.parse(body)) as typeof value;
+  } catch {
+    return "the request is not JSON";
+  }
+  const { key: name, confirm, fence, reason, force } = value;
+  if (typeof name !== "string" || name === "" || confirm !== name) return "the key was not typed again";
+  if (typeof reason !== "string" || reason.trim() === "") return "a reason is needed: the holder is told why";
+  if (typeof fence !== "string" || !/^\d{1,19}$/.test(fence)) return "the fence is missing";
+  return { key: name, confirm, fence, reason, force: force === true };
+}
+
+function failure(error: unknown): Response {
+  if (!LockError.is(error)) return json(500, { error: "internal error" });
+  return json(error.code === "ERR_FENCE_STALE" ? 409 : 503, { error: error.message, code: error.code });
+}
