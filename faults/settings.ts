@@ -32,7 +32,7 @@ export const CHEATS = [
   "bare-error",
   "open-guard",
   "silent-close",
-  "slow-close",
+  "endless-close",
 ] as const;
 export type Cheat = (typeof CHEATS)[number];
 

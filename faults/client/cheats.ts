@@ -15,8 +15,6 @@ const SLOW_MS = 900;
 const HOG_MS = 7_000;
 const HOG_LOOK_MS = 100;
 const KEEP_MS = 60_000;
-/** Longer than `close` may take beyond its drain. */
-const SLOW_CLOSE_MS = 2_500;
 const LARGEST_FENCE = 2n ** 62n;
 
 /** Makes losses frequent without any fault. */
@@ -64,8 +62,8 @@ export function cheating(cheat: Cheat | null, locks: Locks): ClientLocks {
       return { ...plain(locks), close: () => keep(locks).then(() => locks.close()) };
     case "silent-close":
       return silent(locks);
-    case "slow-close":
-      return { ...plain(locks), close: (options) => locks.close(options).then(() => sleep(SLOW_CLOSE_MS)) };
+    case "endless-close":
+      return { ...plain(locks), close: (options) => locks.close(options).then(() => endless(options)) };
     case null:
       break;
   }
@@ -170,6 +168,11 @@ function hog(locks: Locks, lease: MultiLease): Promise<boolean> {
 async function starved(locks: Locks, key: string): Promise<boolean> {
   const waiters = (await locks.inspect(key))?.waiters ?? [];
   return waiters.some(({ label, waitedMs }) => label.startsWith("probe") && waitedMs > HOG_MS);
+}
+
+/** After SIGTERM, which names a drain. */
+function endless(options: { readonly drain?: unknown } = {}): Promise<void> {
+  return options.drain === undefined ? Promise.resolve() : new Promise(() => {});
 }
 
 async function keep(locks: Locks): Promise<void> {

@@ -196,18 +196,6 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
-    name: "a damaged row in MySQL fails the renewal of all leases",
-    file: "stores/mysql/renew.ts",
-    edits: [
-      {
-        find: `return { state: "unknown", cause: mysqlError(`,
-        put: `throw cause; return { state: "unknown", cause: mysqlError(`,
-      },
-    ],
-    tests: ["test/stores/mysql/damaged-neighbour.test.ts"],
-    needsServer: true,
-  },
-  {
     name: "a damaged row fails the renewal of all leases",
     file: "stores/postgres/renew.ts",
     edits: [

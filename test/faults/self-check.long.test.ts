@@ -20,7 +20,7 @@ const EXPECTED: Readonly<Record<Cheat, readonly string[]>> = {
   keep: ["leftovers"],
   "open-guard": ["guardedRegister"],
   "silent-close": ["exclusion"],
-  "slow-close": ["closeInTime"],
+  "endless-close": ["closeInTime"],
 };
 
 /** Defects that show in one client only share a run, one client each. */
@@ -30,12 +30,12 @@ const RUNS: readonly (readonly Cheat[])[] = [
   ["fence-back", "open-guard"],
   ["hog", "keep"],
   ["silent-close"],
-  ["slow-close"],
+  ["endless-close"],
 ];
 /** Where a defect shows only under a fault. */
 const FAULTS: Readonly<Partial<Record<Cheat, string>>> = {
   "silent-close": "shutdown",
-  "slow-close": "shutdown",
+  "endless-close": "shutdown",
 };
 const SECONDS = 2;
 /** So that a fault strikes several times on a busy machine too. */
