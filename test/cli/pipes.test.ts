@@ -1,7 +1,7 @@
 // What the command writes to a pipe arrives whole, and a reader that has gone ends `watch`.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLocks, type Locks } from "../../src/index.ts";
+import { createLocks, type Lease, type Locks } from "../../src/index.ts";
 import { Sandbox } from "./fixture.ts";
 
 /** Together several times what a pipe takes (64 KiB). */
@@ -10,14 +10,16 @@ const LABEL: string = "x".repeat(256);
 
 let box: Sandbox;
 let locks: Locks;
+let leases: readonly Lease[];
 beforeAll(async () => {
   box = new Sandbox();
   locks = createLocks(box.store);
-  await Promise.all(
+  leases = await Promise.all(
     Array.from({ length: KEYS }, (_, i) => locks.acquire(`key-${i}`, { ttl: "10m", label: LABEL })),
   );
 });
 afterAll(async () => {
+  await Promise.all(leases.map((lease) => lease.release()));
   await locks.close();
   await box.close();
 });

@@ -28,6 +28,26 @@ test("a lease whose handle was garbage-collected is reported once, and goes on b
   await within(system, 100, closing);
 });
 
+test("leases that were garbage-collected together are reported together", async () => {
+  const { system, locks } = world();
+  const mine = locks({ ttl: 600 });
+  const forget = async (): Promise<number> => {
+    const leases = await Promise.all(Array.from({ length: 500 }, (_, i) => mine.acquire(`k${i}`)));
+    return leases.length;
+  };
+  expect(await forget()).toBe(500);
+  await system.advance(1_100);
+  // The collector may take them in a few steps.
+  const reported = (): number =>
+    system.warnings.reduce(
+      (sum, { message }) => sum + Number(/like (\d+) others/.exec(message)?.[1] ?? 0) + 1,
+      0,
+    );
+  await expect.poll(() => (collectGarbage(), system.settle(), reported()), { timeout: 60_000 }).toBe(500);
+  expect(system.warnings.length).toBeLessThan(10);
+  await within(system, 100, mine.close({ drain: 0 }));
+});
+
 test("released leases are not reported, and nothing is watched while there are none", async () => {
   const { system, locks } = world();
   const mine = locks();

@@ -17,10 +17,16 @@ export class UnreleasedLeases {
   readonly #deps: UnreleasedDeps;
   readonly #collected: FinalizationRegistry<HeldLease>;
   #stop: (() => void) | null = null;
+  /** Collected since the last report. */
+  #unreported: HeldLease[] = [];
 
   constructor(deps: UnreleasedDeps) {
     this.#deps = deps;
-    this.#collected = new FinalizationRegistry((lease) => this.#report(lease));
+    this.#collected = new FinalizationRegistry((lease) => {
+      this.#unreported.push(lease);
+      // One report of all that were collected together: there may be thousands.
+      if (this.#unreported.length === 1) void deps.system.yield().then(() => this.#report());
+    });
   }
 
   /** A lease begins. */
@@ -57,10 +63,14 @@ export class UnreleasedLeases {
     lease.handle = null;
   }
 
-  #report(lease: HeldLease): void {
-    if (!lease.held) return;
+  #report(): void {
+    const held = this.#unreported.filter((lease) => lease.held);
+    this.#unreported = [];
+    const [first] = held;
+    if (first === undefined) return;
+    const others = held.length === 1 ? "" : `, like ${held.length - 1} others,`;
     this.#deps.system.warn(
-      `the lease of ${JSON.stringify(lease.key)} was garbage-collected and not released`,
+      `the lease of ${JSON.stringify(first.key)}${others} was garbage-collected and not released`,
       "this process holds the key until it exits. Call release(), or acquire with using()",
     );
   }
