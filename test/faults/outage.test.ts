@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { MOST, outage } from "../../faults/outage.ts";
 
 it("an outage of Redis under load leaves no memory behind, and ends without a burst (P20)", async () => {
-  const figures = await outage({ store: "redis", seconds: 5, perSecond: 1_000 });
+  const figures = await outage({ store: "redis", seconds: 3, perSecond: 1_000 });
   expect(figures.map(({ phase }) => phase)).toEqual(["frozen", "refused"]);
   for (const { phase, sent, granted, failed, heapGrowthMb, writesInFirstSecond } of figures) {
     expect(failed, phase).toBe(sent);

@@ -23,7 +23,7 @@ import { Asking } from "./client.ts";
 import { io, openStore, relayed, request, until } from "./fixture.ts";
 import { MysqlReference } from "./reference.ts";
 
-const HISTORIES = runs(40);
+const HISTORIES = runs(15);
 const START_US = 1_800_000_000_000_000;
 const KEYS = ["x", "y", "z"] as const;
 /** So many answers are waited for, however slow the machine is. */

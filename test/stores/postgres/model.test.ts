@@ -18,7 +18,7 @@ import { openPool } from "../../support/pg-pool.ts";
 import { RedisPair, type RedisSide, START_US } from "../redis/pair.ts";
 import { io, PostgresWorld, request } from "./fixture.ts";
 
-const HISTORIES = runs(40);
+const HISTORIES = runs(15);
 const RULES = { firstBeatMs: 1_000, longestBeatMs: 10_000, fencePerKey: true };
 
 let world: PostgresWorld;

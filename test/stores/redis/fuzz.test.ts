@@ -65,7 +65,7 @@ describe.each([true, false])("with scripts %s", (scripts) => {
         await replace("SET", NAME, bytes);
         expect(await complaints(locks, "damaged", "fine")).toEqual([]);
       }),
-      runs(30),
+      runs(15),
     );
   });
 
@@ -88,7 +88,7 @@ describe.each([true, false])("with scripts %s", (scripts) => {
           await replace("HSET", NAME, ...(words.length === 0 ? ["x", "y"] : words));
           expect(await complaints(locks, "damaged", "fine")).toEqual([]);
         }),
-        runs(40),
+        runs(20),
       );
     },
   );

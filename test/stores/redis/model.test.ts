@@ -16,7 +16,7 @@ import { runs } from "../../support/histories-count.ts";
 import { RedisWorld } from "./fixture.ts";
 import { RedisPair, type RedisSide, START_US } from "./pair.ts";
 
-const HISTORIES = runs(120);
+const HISTORIES = runs(50);
 const CLOCK = "redis.call('LRANGE', 'clock', '0', '1')";
 
 let world: RedisWorld;
