@@ -35,8 +35,7 @@ function connectorOf(node: string | object, driver: Driver | undefined, { system
 }
 
 /**
- * One for all nodes: creating a client takes 25 ms of processor time, because it creates a class. Five of
- * them kept an overloaded machine from ever opening the store.
+ * One for all nodes: creating a client takes 25 ms of processor time, because it creates a class.
  */
 function templateOf(module: { createClient(options: object): NodeRedisClient }): NodeRedisClient {
   const template = templates.get(module) ?? module.createClient({});
