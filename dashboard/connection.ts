@@ -32,7 +32,7 @@ export interface Listener {
   readonly refused: () => void;
 }
 
-/** Reads for ever, and connects again. Ends when a token is needed. */
+/** Reads and reconnects until a token is needed. */
 export async function listen(listener: Listener): Promise<void> {
   for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(LONGEST_RETRY_MS, retryMs * 2)) {
     try {

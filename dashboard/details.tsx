@@ -121,9 +121,9 @@ function Revoke({ name, holders }: { name: string; holders: readonly Holder[] })
     <section class="revoke" aria-label="Revoke">
       {isOpen ? (
         <form onSubmit={(event) => void submit(event)}>
-          <p>The holder with fence {fence} is told that it has lost the key. Type the key again to go on.</p>
+          <p>The holder with fence {fence} loses the key and is notified. Type the key again to confirm.</p>
           <label>
-            Reason, which the holder is told
+            Reason (shown to the holder)
             <input name="reason" required maxLength={500} autocomplete="off" />
           </label>
           <label>

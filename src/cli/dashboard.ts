@@ -26,7 +26,7 @@ export async function dashboard(flags: DashboardFlags): Promise<number> {
       `--listen ${host} is not a loopback address: others could see the page, so it needs --token`,
       EXIT.usage,
     );
-  // Who may revoke must have read the token from the terminal of whoever started this.
+  // Only a person who can read the terminal of this command gets the token and can revoke.
   const token =
     flags.token ?? (flags.allowRevoke ? randomBytes(TOKEN_BYTES).toString("base64url") : undefined);
   const locks = await openToLook(flags);

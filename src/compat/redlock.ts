@@ -51,7 +51,7 @@ export interface ExecutionResult {
   readonly start: number;
 }
 
-/** Somebody else holds one of the resources. */
+/** Another holder has one of the resources. */
 export class ResourceLockedError extends Error {
   override readonly name = "ResourceLockedError";
 }

@@ -164,7 +164,7 @@ function readRevoke(body: string): RevokeBody | string {
   }
   const { key: name, confirm, fence, reason, force } = value;
   if (typeof name !== "string" || name === "" || confirm !== name) return "the key was not typed again";
-  if (typeof reason !== "string" || reason.trim() === "") return "a reason is needed: the holder is told why";
+  if (typeof reason !== "string" || reason.trim() === "") return "reason must be a text that is not empty";
   if (typeof fence !== "string" || !/^\d{1,19}$/.test(fence)) return "the fence is missing";
   return { key: name, confirm, fence, reason, force: force === true };
 }

@@ -1,5 +1,5 @@
 // What the page shows, look after look: a whole picture for a new reader, then only what has changed. The
-// store is asked only while somebody reads, and never more than a tenth of the time.
+// store is asked only while the page is open, and never more than a tenth of the time.
 
 import type { Locks } from "../core/api.ts";
 import type { Finding, LockInfo } from "../core/store.ts";

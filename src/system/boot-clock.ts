@@ -9,7 +9,7 @@
  * uptime is read again when these have moved apart by this much.
  */
 const APART_MS = 5;
-/** The uptime is read again after this time whatever they show: somebody may have set the wall clock back. */
+/** The uptime is read again after this time whatever they show: the wall clock may have been set back. */
 const REFRESH_MS = 100;
 /** The steps of the uptime: a smaller difference is its rounding, not a suspend. */
 const ROUNDING_MS = 20;

@@ -1,5 +1,5 @@
 // The inbox of one open store, where revocations are announced. A note may be written while nobody watches:
-// before the server has made the watch, or after the connection to it ended. Whoever waits for the key would
+// before the server has made the watch, or after the connection to it ended. The waiters of the key would
 // then wait for the holder's next renewal. So the inbox is read whenever a note may have been missed.
 //
 // Phases:

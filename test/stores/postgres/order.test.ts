@@ -43,7 +43,7 @@ it("a waiter keeps its place until a second after the attempt that it promised",
   expect(await store.attempt(again(early), io)).toHaveProperty("granted");
 });
 
-it("a waiter that is later than that is taken for dead, and queues anew", async () => {
+it("a waiter that is later than that counts as dead, and joins the queue again", async () => {
   const { holder, fence, early, late } = await queued("too-late");
   await move("alive_until", early, -1);
   await store.release(holder, null, { lastFences: [fence] }, io);

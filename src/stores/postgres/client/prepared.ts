@@ -16,7 +16,7 @@ export class Prepared {
    * Whether a connection leads to the session whose number it was told at its start; asked on its first use.
    */
   readonly #direct = new WeakMap<PgClient, boolean>();
-  /** A statement that sets what our own sessions need; null where the sessions are somebody else's. */
+  /** A statement that sets what our own sessions need; null where the sessions are the caller's. */
   ownSession: string | null = null;
   /** Those that have run it. */
   readonly #set = new WeakSet<PgClient>();
