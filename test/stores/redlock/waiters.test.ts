@@ -32,9 +32,11 @@ it("waiters deep in the queue ask less than once per second, all are served (P14
   await expect.poll(queued, { timeout: 20_000 }).toBe(WAITERS);
   // The interval grows with the time waited, at most to what the position allows.
   await sleep(4_000);
-  const before = await scriptsRun();
+  const [before, beforeMs] = [await scriptsRun(), performance.now()];
   await sleep(2_000);
-  expect((await scriptsRun()) - before).toBeLessThan(2 * WAITERS);
+  const asked = (await scriptsRun()) - before;
+  // A busy machine sleeps longer, and the waiters go on asking meanwhile.
+  expect(asked).toBeLessThan(WAITERS * ((performance.now() - beforeMs) / 1_000));
   await holder.release();
   expect(new Set(await Promise.all(served))).toEqual(new Set([true]));
   // An attempt and a release of each, what lost the race for a free key, and what was asked while waiting.
