@@ -109,7 +109,7 @@ describe("at a terminal", () => {
   };
 
   it("the child stays in the group of the wrapper, and is ended with it (P10)", async () => {
-    const terminal = atTerminal(["sh", "-c", 'echo "child $$ group $(ps -o pgid= -p $$)"; sleep 60']);
+    const terminal = atTerminal(["sh", "-c", 'echo "child $$ group $(cut -d " " -f 5 /proc/$$/stat)"; sleep 60']);
     const wrapper = Number((await terminal.says(/wrapper (\d+)/))[1]);
     const [, child, group] = (await terminal.says(/child (\d+) group +(\d+)/)).map(Number) as [
       number,
