@@ -109,14 +109,15 @@ describe("at a terminal", () => {
   };
 
   it("the child stays in the group of the wrapper, and is ended with it (P10)", async () => {
-    const terminal = atTerminal(["sh", "-c", 'echo "child $$ group $(cut -d " " -f 5 /proc/$$/stat)"; sleep 60']);
+    const group = 'group $(cut -d " " -f 5 /proc/$$/stat)';
+    const terminal = atTerminal(["sh", "-c", `echo "child $$ ${group}"; sleep 60`]);
     const wrapper = Number((await terminal.says(/wrapper (\d+)/))[1]);
-    const [, child, group] = (await terminal.says(/child (\d+) group +(\d+)/)).map(Number) as [
+    const [, child, ofChild] = (await terminal.says(/child (\d+) group +(\d+)/)).map(Number) as [
       number,
       number,
       number,
     ];
-    expect(group).toBe(wrapper);
+    expect(ofChild).toBe(wrapper);
     process.kill(wrapper, "SIGKILL");
     expect(await until(() => !alive(child))).toBe(true);
   });
