@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "..");
-const PACKAGE = /node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/;
+const PACKAGE = /.*node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/;
 
 /**
  * @param {string} file what to write

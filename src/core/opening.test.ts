@@ -77,6 +77,20 @@ test("tryAcquire and wait: 0 give up after a call timeout, and the next call joi
   await within(system, 30_000, locks.close({ drain: 0 }));
 });
 
+test("an opening that is ready when a blocked event loop goes on counts as in time", async () => {
+  const { system, locks } = opening(async (_times, open) => {
+    await new Promise<void>((resolve) => system.after(100, resolve));
+    // A store answers after the timers of that turn, as a socket does.
+    await new Promise<void>((resolve) => system.after(1, resolve));
+    return open();
+  });
+  const tried = locks.tryAcquire("k");
+  await system.advance(50);
+  system.stall(10_000);
+  expect(await within(system, 1_000, tried)).toMatchObject({ held: true });
+  await within(system, 30_000, locks.close({ drain: 0 }));
+});
+
 test("what no retry can mend fails at once", async () => {
   const { locks, count } = opening(() =>
     Promise.reject(new UnsafeStoreError("it evicts", { setting: "maxmemory-policy", fix: "set it" })),

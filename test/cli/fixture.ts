@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { expect, onTestFailed } from "vitest";
 import { holdfast } from "../../src/cli/command.ts";
 import { builtDir } from "../support/built.ts";
 
@@ -52,6 +53,16 @@ export class Sandbox {
   readonly store: string = `local:${join(this.dir, "store")}`;
   readonly main: string = join(builtDir(), "cli", "main.js");
   readonly #running: Running[] = [];
+  readonly #said: string[] = [];
+
+  constructor() {
+    // Where a whole file shares the sandbox, no test is under way.
+    if (expect.getState().currentTestName === undefined) return;
+    onTestFailed(({ task }) => {
+      for (const error of task.result?.errors ?? [])
+        error.stack = `${error.stack ?? error.message}\n${this.#said.join("\n")}`;
+    });
+  }
 
   file(name: string): string {
     return join(this.dir, name);
@@ -78,6 +89,7 @@ export class Sandbox {
     });
     const running = new Running(child);
     this.#running.push(running);
+    void running.ended.then((ended) => this.#note(args, ended));
     return running;
   }
 
@@ -99,11 +111,16 @@ export class Sandbox {
       signalListeners(),
     ];
     try {
-      const code = await holdfast(args);
-      return { code, signal: null, ...said };
+      const ended = { code: await holdfast(args), signal: null, ...said };
+      this.#note(args, ended);
+      return ended;
     } finally {
       for (const one of undo) one();
     }
+  }
+
+  #note(args: readonly string[], { code, signal, stderr }: Ended): void {
+    this.#said.push(`${args.join(" ")}\n  ended with ${signal ?? code}: ${stderr.slice(0, 1_000)}`);
   }
 
   /** Processes that work in this sandbox, or have its paths in their command line. */

@@ -23,7 +23,7 @@ export function builtDir(): string {
   const dist = join(root, "dist");
   const main = join(dist, "cli", "main.js");
   if (existsSync(main) && statSync(main).mtimeMs >= newest) return dist;
-  const place = join(root, "node_modules", ".cache", `holdfast-cli-${Math.round(newest)}`);
+  const place = join(root, ".tmp", "built", `${Math.round(newest)}`);
   if (!existsSync(place)) buildInto(place);
   return join(place, "dist");
 }
@@ -61,7 +61,7 @@ function buildInto(place: string): void {
 
 /** Builds of an hour ago serve nobody. */
 function removeOld(folder: string): void {
-  for (const name of readdirSync(folder).filter((entry) => entry.startsWith("holdfast-cli-"))) {
+  for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     if (Date.now() - statSync(path).mtimeMs > 3_600_000) rmSync(path, { recursive: true, force: true });
   }

@@ -30,14 +30,17 @@ export function local(options: LocalOptions = {}): LocalStore {
   return {
     name: "local",
     guarantees: localGuarantees,
+    load,
     async open(env: StoreEnv): Promise<OpenStore> {
-      const { LocalOpenStore } = await import("./store.ts");
+      const { LocalOpenStore } = await load();
       last = await LocalOpenStore.open(dir, env);
       return last;
     },
     lifeline: () => last?.lifeline ?? null,
   };
 }
+
+const load = () => import("./store.ts");
 
 export function localByUrl(url: string): LocalStore {
   return local(optionsOfUrl(url));

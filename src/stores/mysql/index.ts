@@ -82,7 +82,7 @@ function rowStore(login: Login, options: RowOptions): Store {
   return {
     name: "mysql",
     guarantees: mysqlRowGuarantees,
-    load,
+    load: () => Promise.all([import("./row-mode/store.ts"), load()]),
     async open(env: StoreEnv): Promise<OpenStore> {
       const { openRows } = await import("./row-mode/store.ts");
       return openRows(login, options, env);

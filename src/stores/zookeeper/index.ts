@@ -13,12 +13,15 @@ export function zookeeper(options: ZooKeeperOptions): Store {
   return {
     name: "zookeeper",
     guarantees: zookeeperGuarantees(settings.sessionMs),
+    load,
     async open(env: StoreEnv): Promise<OpenStore> {
-      const { ZooKeeperOpenStore } = await import("./store.ts");
+      const { ZooKeeperOpenStore } = await load();
       return ZooKeeperOpenStore.open(settings, env);
     },
   };
 }
+
+const load = () => import("./store.ts");
 
 /** `zookeeper://...` or `zookeepers://...`. */
 export function zookeeperByUrl(url: string): Store {
