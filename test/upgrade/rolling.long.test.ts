@@ -117,7 +117,25 @@ describe("version 0.1.0 beside this version", () => {
       await first.release();
       const second = await after.acquire("a", OPTIONS);
       expect(second.fence).toBeGreaterThan(first.fence);
+      // It was open before, and could take its locks in its own tables.
+      expect(await granted(before)).toBeNull();
+      expect(second.held).toBe(true);
       await second.release();
+    } finally {
+      await Promise.allSettled([before.close({ drain: 0 }), after.close({ drain: 0 })]);
+      await server.stop();
+    }
+  });
+
+  it("cannot be started on a MySQL that knows only this version (P1, P22)", async () => {
+    const server = await startOf("mariadb");
+    const [before, after] = [createOldLocks(server.url), createLocks(server.url)];
+    try {
+      const lease = await after.acquire("a", OPTIONS);
+      expect(await granted(before)).toBeNull();
+      expect(lease.held).toBe(true);
+      await lease.release();
+      expect(await granted(before)).toBeNull();
     } finally {
       await Promise.allSettled([before.close({ drain: 0 }), after.close({ drain: 0 })]);
       await server.stop();

@@ -10,7 +10,7 @@ import { sql } from "./sql.ts";
 export const SCHEMA_VERSION = 1;
 
 const TABLES: readonly string[] = [
-  ...[sql["table_locks"], sql["table_holders"], sql["table_waiters"], sql["table_ended"]],
+  ...[sql["table_old"], sql["table_locks"], sql["table_holders"], sql["table_waiters"], sql["table_ended"]],
   ...[sql["table_revocations"], sql["table_floors"], sql["table_primary"], sql["table_meta"]],
 ];
 
@@ -122,21 +122,54 @@ function missing(why: string, cause?: unknown): StoreUnavailableError {
 }
 
 /**
- * Versions 0.1 and 0.2 kept their locks in other tables, which do not exclude the locks of this version.
- * Nothing is opened while such a lock may be live (P22).
+ * Versions 0.1 and 0.2 kept their locks in the table holdfast_lock. Nothing is opened while one of them may be
+ * live. Then that table is replaced, so that a process of those versions cannot take a lock later (P22).
  */
-export async function refuseOldLocks(connection: SqlConnection): Promise<void> {
-  const answer = await connection.run(sql["count_old_locks"]).catch((error: unknown) => {
-    // The usual case: there is no such table.
+export async function replaceOldTable(connection: SqlConnection, mayCreate: boolean): Promise<void> {
+  const live = await countOldLocks(connection, sql["count_old_locks"]);
+  // The usual case: there is no such table, or it was replaced.
+  if (live === null) return;
+  refuseLive(live);
+  if (!mayCreate) return;
+  await connection.run(`DO GET_LOCK(${LOCK}, ${LOCK_WAIT_S})`);
+  try {
+    if ((await countOldLocks(connection, sql["count_old_locks"])) !== null) await replace(connection);
+  } catch (error) {
+    // A user without these rights stops all processes of the old version before it starts this one.
+    if (!DENIED.includes(codeOf(error))) throw error;
+  } finally {
+    if (connection.alive) await connection.run(`DO RELEASE_LOCK(${LOCK})`);
+  }
+}
+
+/** A lock may have been taken after the first look. Nobody can take one while the table is set aside. */
+async function replace(connection: SqlConnection): Promise<void> {
+  // Left by an upgrade that was taken back, or that did not come to its end.
+  refuseLive((await countOldLocks(connection, sql["count_locks_aside"])) ?? 0);
+  await connection.run(sql["drop_aside"]);
+  await connection.run(sql["set_old_aside"]);
+  const live = await countOldLocks(connection, sql["count_locks_aside"]);
+  if (live !== null && live > 0) await connection.run(sql["put_old_back"]);
+  else await connection.run(sql["table_old"]);
+  refuseLive(live ?? 0);
+}
+
+/** Null if there is no such table, or it is not that of an old version. */
+async function countOldLocks(connection: SqlConnection, statement: string): Promise<number | null> {
+  try {
+    const { rows } = await connection.run(statement);
+    return Number(rows[0]?.["locks"] ?? 0);
+  } catch (error) {
     if (codeOf(error) === 0) throw error;
     return null;
-  });
-  const locks = Number(answer?.rows[0]?.["locks"] ?? 0);
+  }
+}
+
+function refuseLive(locks: number): void {
   if (locks === 0) return;
   throw new StoreUnavailableError(
     `${locks} locks of holdfast 0.1 or 0.2 may be live in the table holdfast_lock, and this version does ` +
-      `not ` +
-      "exclude them. Stop all processes of that version and wait until their leases have ended, or drop " +
-      "the table",
+      "not exclude them. Stop all processes of that version and wait until their leases have ended, or " +
+      "drop the table",
   );
 }

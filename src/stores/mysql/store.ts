@@ -40,7 +40,7 @@ import { Notifications } from "./notifications.ts";
 import { OpenRequests } from "./open-requests.ts";
 import type { Login } from "./options.ts";
 import { renewAll } from "./renew.ts";
-import { refuseOldLocks, tableSchema } from "./schema.ts";
+import { replaceOldTable, tableSchema } from "./schema.ts";
 import { sql } from "./sql.ts";
 import { Steps } from "./steps.ts";
 import { TableTransaction, type TableTransactionDeps } from "./table-transaction.ts";
@@ -78,7 +78,7 @@ export async function openTableOn(
   const holdMs = maxTtlMs + longestGraceMs(maxTtlMs) + UNDER_WAY_MS;
   const pool = new Pool(new PrimaryFinder(port, tableSchema(createSchema), holdMs), env.system);
   try {
-    await pool.use(refuseOldLocks, { signal: NEVER_ABORTED });
+    await pool.use((connection) => replaceOldTable(connection, createSchema), { signal: NEVER_ABORTED });
     const several = port.hosts.length > 1;
     const store = new MysqlStore(pool, env, { several, maxTtlMs: several ? maxTtlMs : Infinity });
     await store.start();

@@ -219,7 +219,27 @@ describe("the tables", () => {
       message: expect.stringContaining("holdfast 0.1 or 0.2") as string,
     });
     await node.query(`UPDATE before_us.holdfast_lock SET ends_us = ${sql["now"]} - 1`);
+    const locks = open(url);
+    await (await locks.acquire("k")).release();
+    // From now on a process of that version finds none of its columns.
+    await expect(node.query("UPDATE before_us.holdfast_lock SET ends_us = 0")).rejects.toThrow("ends_us");
+    // Upgraded, taken back, and upgraded again.
+    await node.query("DROP TABLE before_us.holdfast_lock");
+    await node.query("CREATE TABLE before_us.holdfast_lock LIKE before_us.holdfast_lock_before");
     await (await open(url).acquire("k")).release();
+    await expect(node.query("UPDATE before_us.holdfast_lock SET ends_us = 0")).rejects.toThrow("ends_us");
+  });
+
+  it("of version 0.2 stay where this user may not rename them", async () => {
+    await node.query(
+      `CREATE DATABASE before_them; USE before_them;
+       CREATE USER 'locker'@'%' IDENTIFIED BY 'secret'; GRANT ALL ON before_them.* TO 'locker'@'%';
+       REVOKE ALTER, DROP ON before_them.* FROM 'locker'@'%';
+       CREATE TABLE holdfast_lock (record TEXT, holder VARCHAR(32), ends_us BIGINT, over_us BIGINT)`,
+    );
+    const url = node.url.replace(/\/\/[^/]*@/, "//locker:secret@").replace("/locks", "/before_them");
+    await (await open(url).acquire("k")).release();
+    expect(await node.query("SELECT ends_us FROM before_them.holdfast_lock")).toEqual([]);
   });
 
   it("can be read by people: key, label, process, actor, times", async () => {

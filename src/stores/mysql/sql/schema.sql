@@ -134,9 +134,29 @@ CREATE TABLE IF NOT EXISTS holdfast_meta (
 -- :name set_version
 INSERT INTO holdfast_meta (id, version) VALUES (1, 1) ON DUPLICATE KEY UPDATE version = GREATEST(version, 1)
 
--- Locks of version 0.1 and 0.2 that may be live. Their table is not the one of this version.
+-- Versions 0.1 and 0.2 kept their locks in a table of this name. One without their columns makes every
+-- statement of theirs fail, so that they grant nothing beside this version.
+-- :name table_old
+CREATE TABLE IF NOT EXISTS holdfast_lock (
+  replaced TINYINT NOT NULL PRIMARY KEY COMMENT 'this version keeps its locks in holdfast_locks'
+) ENGINE=InnoDB
+
+-- Locks of version 0.1 and 0.2 that may be live. Fails once their table is replaced.
 -- :name count_old_locks
 SELECT COUNT(*) AS locks FROM holdfast_lock
+WHERE (record IS NULL AND holder IS NOT NULL AND ends_us > {now}) OR (record IS NOT NULL AND over_us > {now})
+
+-- :name set_old_aside
+RENAME TABLE holdfast_lock TO holdfast_lock_before
+
+-- :name drop_aside
+DROP TABLE IF EXISTS holdfast_lock_before
+
+-- :name put_old_back
+RENAME TABLE holdfast_lock_before TO holdfast_lock
+
+-- :name count_locks_aside
+SELECT COUNT(*) AS locks FROM holdfast_lock_before
 WHERE (record IS NULL AND holder IS NOT NULL AND ends_us > {now}) OR (record IS NOT NULL AND over_us > {now})
 
 -- Row mode: the rows that are locked. Nothing in them ever changes.
