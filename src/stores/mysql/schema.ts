@@ -122,8 +122,8 @@ function missing(why: string, cause?: unknown): StoreUnavailableError {
 }
 
 /**
- * Versions 0.1 and 0.2 kept their locks in the table holdfast_lock. Nothing is opened while one of them may be
- * live. Then that table is replaced, so that a process of those versions cannot take a lock later (P22).
+ * Versions 0.1 and 0.2 kept their locks in the table holdfast_lock. Nothing is opened while one of them may
+ * be live. Then that table is replaced, so that a process of those versions cannot take a lock later (P22).
  */
 export async function replaceOldTable(connection: SqlConnection, mayCreate: boolean): Promise<void> {
   const live = await countOldLocks(connection, sql["count_old_locks"]);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { MariadbNode } from "../../../scripts/servers/mariadb-pair.ts";
 import { freePort } from "../../../scripts/servers/ports.ts";
 import { parseUrl } from "../../../src/stores/mysql/options.ts";
+import type { Address } from "../../../src/stores/mysql/client/port.ts";
 import { loadMysql2, Mysql2Port } from "../../../src/stores/mysql/client/mysql2.ts";
 import { PrimaryFinder } from "../../../src/stores/mysql/client/primary-finder.ts";
 import { Pool } from "../../../src/stores/mysql/client/pool.ts";
@@ -45,4 +46,17 @@ it("callers that gave up while they waited for a connection keep none from the o
   for (const end of free) end();
   await Promise.all(uses);
   pool.close();
+});
+
+it("connections that were given up or failed are forgotten (P20)", async () => {
+  const { login } = parseUrl(node.url);
+  const port = new Mysql2Port(await loadMysql2(), login);
+  const [host] = login.hosts as [Address];
+  const [given, ended] = await Promise.all([port.connect(host), port.connect(host)]);
+  expect(port.openConnections).toBe(2);
+  given.destroy();
+  await ended.run("KILL CONNECTION_ID()").catch(() => {});
+  await until("that the server ended it", () => !ended.alive);
+  await expect(port.connect({ host: "127.0.0.1", port: await freePort() })).rejects.toThrow("ECONNREFUSED");
+  expect(port.openConnections).toBe(0);
 });

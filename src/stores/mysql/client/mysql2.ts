@@ -39,6 +39,9 @@ const CONNECT_MS = 10_000;
 /** Where there is another server to go to. */
 const CONNECT_SEVERAL_MS = 1_000;
 
+/** mysql2 sets aside 32 bytes for each of these, per connection; we have less than a hundred. */
+const PREPARED_STATEMENTS = 256;
+
 /** Loads the package, which people install beside this one. */
 export async function loadMysql2(): Promise<Mysql2> {
   const module: unknown = await import(/* webpackIgnore: true */ "mysql2").catch((error: unknown) => {
@@ -52,12 +55,17 @@ export class Mysql2Port implements MysqlPort {
   readonly hosts: readonly Address[];
   readonly #mysql2: Mysql2;
   readonly #login: Login;
-  readonly #all = new Set<SqlConnection>();
+  readonly #open = new Set<SqlConnection>();
 
   constructor(mysql2: Mysql2, login: Login) {
     this.#mysql2 = mysql2;
     this.#login = login;
     this.hosts = login.hosts;
+  }
+
+  /** How many connections are open or being opened. */
+  get openConnections(): number {
+    return this.#open.size;
   }
 
   async connect(host: Address): Promise<SqlConnection> {
@@ -79,22 +87,20 @@ export class Mysql2Port implements MysqlPort {
       ...{ charset: "utf8mb4", dateStrings: true, supportBigNumbers: true, bigNumberStrings: false },
       ...{ connectTimeout: this.hosts.length > 1 ? CONNECT_SEVERAL_MS : CONNECT_MS },
       ...{ enableKeepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },
+      ...{ maxPreparedStatements: PREPARED_STATEMENTS },
     });
     return new Promise((resolve, reject) => {
-      const own = new OwnConnection(connection);
-      this.#all.add(own);
+      const own = new OwnConnection(connection, () => this.#open.delete(own));
+      this.#open.add(own);
       // Core keeps the process alive while a call is under way. A process with nothing else to do ends.
       own.unref();
-      own.onEnd((error) => {
-        this.#all.delete(own);
-        reject(error);
-      });
+      own.onEnd(reject);
       connection.on("connect", () => resolve(own));
     });
   }
 
   close(): void {
-    for (const connection of this.#all) connection.destroy();
+    for (const connection of this.#open) connection.destroy();
   }
 }
 
@@ -103,9 +109,12 @@ class OwnConnection implements SqlConnection {
   readonly #listeners: ((error: Error) => void)[] = [];
   #ended: Error | null = null;
   #destroyed = false;
+  readonly #onGone: () => void;
 
-  constructor(connection: Mysql2Connection) {
+  /** `onGone`: it has ended, or was destroyed. */
+  constructor(connection: Mysql2Connection, onGone: () => void) {
     this.#connection = connection;
+    this.#onGone = onGone;
     connection.on("error", (error) => this.#end(error ?? new Error("the connection failed")));
     connection.on("end", () => this.#end(new Error("the server ended the connection")));
   }
@@ -182,6 +191,7 @@ class OwnConnection implements SqlConnection {
   #end(error: Error): void {
     if (this.#ended !== null) return;
     this.#ended = error;
+    this.#onGone();
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const fail of waiting) fail(error);
