@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Proxy } from "../../../faults/proxy.ts";
 import { ownPool } from "../../../src/stores/postgres/client/connect.ts";
-import { Connections, newCall } from "../../../src/stores/postgres/client/connections.ts";
+import { Connections, newCall, type PgPool } from "../../../src/stores/postgres/client/connections.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
+import { openPool } from "../../support/pg-pool.ts";
 import { io, PostgresWorld, request, until } from "./fixture.ts";
 
 let world: PostgresWorld;
@@ -54,4 +55,31 @@ it("of calls that wait for a connection nothing is sent or undone later (P20)", 
   const told = requests.filter((one) => !unsent.includes(one));
   expect(await store.abandon(told, io)).toEqual([]);
   for (const { keys } of unsent) expect(await store.inspect(keys[0] as string, io)).toBeNull();
+});
+
+it("thousands of calls that gave up while they waited for a connection end no process (P20)", async () => {
+  const pool = openPool(world.url, { max: 1 });
+  const connections = new Connections(pool as unknown as PgPool, false, nodeSystem.monoMs);
+  const client = await pool.connect();
+  const givenUp = new Error("nobody waits for it any more");
+  const call = {
+    ...newCall(),
+    timeoutMs: 1_000,
+    missed: () => {},
+    sent: () => {
+      throw givenUp;
+    },
+  };
+  const statement = { text: "SELECT 1", values: [], plain: null };
+  const calls = Array.from(
+    { length: 8_000 },
+    () =>
+      new Promise((resolve) => {
+        connections.queryDirect(statement, call, resolve);
+      }),
+  );
+  client.release();
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([givenUp]));
+  expect(await connections.query("SELECT 1 AS one", [], newCall())).toEqual([{ one: 1 }]);
+  await pool.end();
 });

@@ -86,6 +86,14 @@ export interface DirectStatement {
   readonly plain: { readonly text: string; readonly values: number } | null;
 }
 
+/**
+ * Not at once: the pool hands a client that is released on to the next one in its queue, whose caller may have
+ * given up too, and so on. Thousands of them are deeper than the stack.
+ */
+function giveBack(client: PooledClient, broken: boolean): void {
+  queueMicrotask(() => client.release(broken));
+}
+
 export class Connections {
   readonly #pool: PgPool;
   readonly #own: boolean;
@@ -156,13 +164,13 @@ export class Connections {
       const quick = this.#prepared.isOwn(client) ? plain : null;
       const name = this.#prepared.nameOf(client, quick?.text ?? text);
       if (!this.#health.isUsable(client) || name === undefined) {
-        client.release(!this.#health.isUsable(client));
+        giveBack(client, !this.#health.isUsable(client));
         return retry();
       }
       try {
         call.sent?.();
       } catch (error) {
-        client.release();
+        giveBack(client, false);
         return settle(error, null);
       }
       client.on("error", QUIET);
