@@ -87,8 +87,8 @@ export interface DirectStatement {
 }
 
 /**
- * Not at once: the pool hands a client that is released on to the next one in its queue, whose caller may have
- * given up too, and so on. Thousands of them are deeper than the stack.
+ * Not at once: the pool passes a client that is released to the next caller in its queue, who may have given
+ * up too, and so on. Thousands of them are deeper than the stack.
  */
 function giveBack(client: PooledClient, broken: boolean): void {
   queueMicrotask(() => client.release(broken));

@@ -37,7 +37,7 @@ const [SHORTEST_CONNECT_MS, LONGEST_CONNECT_MS] = [200, 2_000];
 /** Opening fails after one round, so that round is longer. */
 const OPENING_CONNECT_MS = 1_500;
 /** Between two rounds over all servers. */
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [20, 250];
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [20, 500];
 /** After a connection that ended earlier than this, the next one follows after a pause. */
 const SHORTEST_CONNECTION_MS = 1_000;
 /** Bytes of paths in one packet, as in ZooKeeper's own client. */
