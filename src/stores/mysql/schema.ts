@@ -4,6 +4,7 @@
 import { StoreUnavailableError } from "../../core/errors.ts";
 import { codeOf, DENIED, INCOMPLETE_SCHEMA } from "./errors.ts";
 import type { SqlConnection } from "./client/port.ts";
+import { SQL_MODE } from "./client/session-settings.ts";
 import { sql } from "./sql.ts";
 
 /** Of the tables and procedures of the lease table. Procedures have it in their names. */
@@ -37,7 +38,7 @@ const TABLE_MODE_RIGHTS =
 export function schemaSql(): string {
   const procedures = PROCEDURES.map((text) => `${dropOf(text)}//\n${text}//`).join("\n");
   const tables = [...TABLES, ...ROW_TABLES].map((text) => `${text};`).join("\n");
-  return `${tables}\nDELIMITER //\n${procedures}\nDELIMITER ;\n${sql["set_version"]};\n`;
+  return `SET SESSION ${SQL_MODE};\n${tables}\nDELIMITER //\n${procedures}\nDELIMITER ;\n${sql["set_version"]};\n`;
 }
 
 function dropOf(procedure: string): string {

@@ -182,7 +182,14 @@ describe("the tables", () => {
     const tables = node.url.replace("app:app@", "tables:p@").replace("/locks", "/no_routines");
     await refused(tables, /CREATE ROUTINE, or row mode/);
     await (await open(`${tables}?mode=row`).acquire("k")).release();
-    await node.query(`USE bare; ${withoutDelimiters(schemaSql())}`);
+    // The mode of the session that creates a procedure would be the mode in which it runs for everybody (P1).
+    await node.query(
+      `SET SESSION sql_mode = 'SIMULTANEOUS_ASSIGNMENT'; USE bare; ${withoutDelimiters(schemaSql())}`,
+    );
+    const modes = await node.query(
+      "SELECT DISTINCT sql_mode FROM information_schema.routines WHERE routine_schema = 'bare'",
+    );
+    expect(modes).toEqual([{ sql_mode: "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION" }]);
     for (const url of [poor, `${poor}?mode=row`]) await (await open(url).acquire("k")).release();
     // To run it again changes nothing.
     await node.query(`USE bare; ${withoutDelimiters(schemaSql())}`);

@@ -6,8 +6,11 @@
 /** A row or a table that stays locked for longer is an error, so that no statement waits for long. */
 const LOCK_WAIT_S = 2;
 
+/** A procedure keeps the sql_mode of the session that created it. */
+export const SQL_MODE = "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
+
 const SETTINGS = [
-  "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+  SQL_MODE,
   "autocommit = 1",
   "completion_type = 0",
   "time_zone = '+00:00'",
