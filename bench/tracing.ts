@@ -1,4 +1,4 @@
-// What the channels of docs/observing.md cost: a section on the memory store, where nothing else takes time, with nobody on any
+// What the channels of docs/guides/observing.md cost: a section on the memory store, where nothing else takes time, with nobody on any
 // channel and with a listener on every one; and the comparison alone that a call makes where nobody listens.
 
 import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";

@@ -24,7 +24,7 @@ export const USAGE = `npm run faults -- [--store NAME] [--fault NAME] [options]
   --half-open       silences the connections that exist, and measures the time to the next grant (P13)
   --rate N          with --outage: tryAcquire per second (default ${DEFAULT_RATE})
   --list            which faults there are for each store, and which have a result
-  --report          makes docs/evidence.md of the results
+  --report          makes docs/appendix/evidence.md of the results
   --no-result       keeps no result. A run with --grace or --cheat never does, nor one of ${MIXED}
   --cheat NAMES     plants defects that must be found: ${CHEATS.join(", ")}
   --help            this

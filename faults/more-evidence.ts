@@ -50,7 +50,8 @@ interface Soak {
 export function moreEvidence(): string {
   const losses = readSuiteResults().find(({ suite }) => suite === "losses") as Losses | undefined;
   const soak = readSoak("faults/soak/results/redis.json");
-  if (soak !== null) writeFileSync(join(ROOT, "docs", "plots", "soak.svg"), soakPlot(soak.moments));
+  const plot = join(ROOT, "docs", "appendix", "plots", "soak.svg");
+  if (soak !== null) writeFileSync(plot, soakPlot(soak.moments));
   return [
     halfOpenConnections(readJsonLines<HalfOpenFigures>(HALF_OPEN_RESULTS)),
     losses === undefined ? "" : peers(losses),

@@ -11,7 +11,7 @@ import type { RunSettings } from "./settings.ts";
 
 const ROOT: string = join(import.meta.dirname, "..");
 const FILE: string = join(import.meta.dirname, "results.jsonl");
-const PAGE: string = join(ROOT, "docs", "evidence.md");
+const PAGE: string = join(ROOT, "docs", "appendix", "evidence.md");
 
 export interface Result extends Figures {
   readonly store: string;

@@ -1,6 +1,6 @@
 // `npm run environments -- [--minutes N] [--again] [part of a name ...]`: the packed package in an empty
-// project of every environment, as a table in docs/environments.md. Runtimes and tools come from the npm
-// registry, so this needs the network. `npm run test:all` runs the same cells as tests.
+// project of every environment, as a table in docs/reference/environments.md. Runtimes and tools come from
+// the npm registry, so this needs the network. `npm run test:all` runs the same cells as tests.
 //
 // Results are kept per cell, so a run that was stopped goes on where it ended. A cell runs again when it
 // failed, when its package, example, script or runtime changed, or with --again. --minutes starts no cell
@@ -32,7 +32,7 @@ for (const cell of wanted) if (performance.now() < lastStartMs) await run(cell);
 
 const results = cells.flatMap((cell) => kept.find(cell) ?? []);
 if (results.length === cells.length)
-  writeParts(join(root, "docs", "environments.md"), {
+  writeParts(join(root, "docs", "reference", "environments.md"), {
     environments: environmentTables(results, packedCommit()),
   });
 const inChosen = results.filter(({ cell }) => chosen.includes(cell));

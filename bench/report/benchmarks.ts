@@ -1,4 +1,4 @@
-// docs/benchmarks.md and its plots, from bench/results.jsonl. This file writes the text between the marks
+// docs/appendix/benchmarks.md and its plots, from bench/results.jsonl: the text between the marks
 // of the page; the rest of the page is written by hand.
 
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The measured columns of docs/choosing.md: what each store promises by its own data, what the benchmarks of this project measured on it, and
+// The measured columns of docs/stores/choosing.md: what each store promises by its own data, what the benchmarks of this project measured on it, and
 // what the fault runs did to it. Stores without a result file have empty cells; nothing is estimated.
 
 import type { Result } from "../../faults/results.ts";

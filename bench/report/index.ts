@@ -1,5 +1,5 @@
-// `npm run bench -- --report`: writes docs/benchmarks.md, the measured parts of docs/choosing.md and
-// docs/plots from the recorded results.
+// `npm run bench -- --report`: writes docs/appendix/benchmarks.md and its plots, and the measured parts of
+// docs/stores/choosing.md, from the recorded results.
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export function report(): void {
   const suites = readSuites(readSuiteResults());
   const written = benchmarks(suites, bench);
   const stores = storesPlot(suites);
-  const plots = join(docs, "plots");
+  const plots = join(docs, "appendix", "plots");
   mkdirSync(plots, { recursive: true });
   // A plot whose suite no longer measures it would stay for ever.
   // That of the long run is made with the page of evidence.
@@ -27,12 +27,11 @@ export function report(): void {
   for (const name of ours) rmSync(join(plots, name));
   for (const { file, svg } of [...written.plots, ...(stores === null ? [] : [stores])])
     writeFileSync(join(plots, file), svg);
-  writeParts(join(docs, "benchmarks.md"), { figures: written.text });
-  writeParts(join(docs, "choosing.md"), {
+  writeParts(join(docs, "appendix", "benchmarks.md"), { figures: written.text });
+  writeParts(join(docs, "stores", "choosing.md"), {
     measured: measuredTable(suites),
     faults: faultTable(readResults()),
   });
-  console.log(
-    `written: docs/benchmarks.md, docs/choosing.md, ${written.plots.length + 1} plots in docs/plots`,
-  );
+  const pages = "docs/appendix/benchmarks.md, docs/stores/choosing.md";
+  console.log(`written: ${pages}, ${written.plots.length + 1} plots`);
 }

@@ -1,4 +1,4 @@
-// The results as tables for docs/environments.md. A cell that failed is shown as failed.
+// The results as tables for docs/reference/environments.md. A cell that failed is shown as failed.
 
 import { markdownTable } from "../generated.ts";
 import type { Result } from "./kept-results.ts";

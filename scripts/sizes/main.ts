@@ -1,4 +1,5 @@
-// `npm run sizes`: what the package costs to install, to import and to bundle, into docs/package.md.
+// `npm run sizes`: what the package costs to install, to import and to bundle, into
+// docs/reference/package.md.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
@@ -38,7 +39,7 @@ try {
   const table = markdownTable(["import", "bundle", "time", "files read", "of size"], rows);
   const load = `load ${figure(loadavg()[0])} on ${availableParallelism()} cores`;
   const note = `Times: Node ${process.version}, ${RUNS} processes each, the middle one, at a ${load}.`;
-  writeParts(join(root, "docs", "package.md"), { sizes: `${install}\n\n${table}\n\n${note}` });
+  writeParts(join(root, "docs", "reference", "package.md"), { sizes: `${install}\n\n${table}\n\n${note}` });
   console.log(`${install}\n\n${table}`);
 } finally {
   rmSync(dir, { recursive: true, force: true });

@@ -2,7 +2,7 @@
 // https://github.com/swarthy/redis-semaphore
 //
 // The identifier of a lock is the label of its holder, so `holdfast ls` shows it. What differs is listed in
-// docs/migrating.md.
+// docs/guides/migrating.md.
 
 import { randomUUID } from "node:crypto";
 import type { Lease, Locks } from "../core/api.ts";

@@ -2,7 +2,7 @@
 // https://github.com/mike-marcacci/node-redlock
 //
 // What it keeps: a lock of `acquire` is not renewed and ends after its duration. `using` renews it.
-// What differs is listed in docs/migrating.md.
+// What differs is listed in docs/guides/migrating.md.
 
 import { EventEmitter } from "node:events";
 import type { Locks, MultiLease } from "../core/api.ts";

@@ -1,5 +1,6 @@
-// What observers of the whole process can subscribe to by name, without a hand on any `Locks`: node:diagnostics_channel. The names
-// and what they carry are documented in docs/observing.md; ids are never in it. Nobody subscribed: one look.
+// Channels of node:diagnostics_channel: observers subscribe to all locks of the process by name.
+// docs/guides/observing.md lists names and fields. Ids are never published. Without subscribers a call only
+// checks its channel.
 
 // By default import: Node before 18.19 has no tracingChannel, and must reach the check of its version.
 import diagnostics, { type Channel, type TracingChannel } from "node:diagnostics_channel";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Guarantees } from "../../src/index.ts";
 import { storeModes } from "../../src/stores/registry.ts";
 
-const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "promises.md"), "utf8");
+const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "appendix", "promises.md"), "utf8");
 
 function row(name: string, it: Guarantees): string {
   const late = it.freeLateMs === undefined ? "" : ` + ${it.freeLateMs} ms`;

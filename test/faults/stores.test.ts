@@ -1,5 +1,5 @@
 // A short run under faults on every store in its default mode. Other modes and other seeds are in stores.long.test.ts, and
-// the long runs of one fault each are behind docs/evidence.md.
+// the long runs of one fault each are behind docs/appendix/evidence.md.
 
 import { describe, expect, it } from "vitest";
 import { run } from "../../faults/run.ts";

@@ -1,4 +1,4 @@
-// The example of docs/stacks.md, on a real server.
+// The example of docs/guides/stacks.md, on a real server.
 
 import { Kysely, PostgresDialect } from "kysely";
 import { expect, it } from "vitest";

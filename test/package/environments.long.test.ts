@@ -1,4 +1,5 @@
-// Every cell of docs/environments.md, as a test: the packed package in an empty project of each environment.
+// Every cell of docs/reference/environments.md, as a test: the packed package in an empty project of each
+// environment.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

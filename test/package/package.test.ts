@@ -295,15 +295,15 @@ describe("a bundle without any client installed", () => {
   });
 });
 
-describe("docs/package.md", () => {
+describe("docs/reference/package.md", () => {
   /** The page is measured now and then. Whoever doubles a size finds out here. */
   const TOLERANCE = 0.2;
-  const page = readFileSync(join(root, "docs", "package.md"), "utf8");
+  const page = readFileSync(join(root, "docs", "reference", "package.md"), "utf8");
 
   function expectNear(row: string, column: number, bytes: number): void {
     const line = page.split("\n").find((one) => one.startsWith(`| ${row} |`)) ?? "";
     const written = Number(line.split("|")[column]?.replace(/ kB|,/g, "")) * 1_000;
-    const advice = `${row}: ${written} bytes in docs/package.md, now ${bytes}: run npm run sizes`;
+    const advice = `${row}: ${written} bytes in docs/reference/package.md, now ${bytes}: run npm run sizes`;
     expect(Math.abs(bytes / written - 1), advice).toBeLessThan(TOLERANCE);
   }
 

@@ -1,4 +1,4 @@
-// The user of docs/security.md on an etcd with authentication: it may lock, and do nothing else.
+// The user of docs/operations/security.md on an etcd with authentication: it may lock, and do nothing else.
 
 import { expect } from "vitest";
 import { createLocks } from "../../src/index.ts";

@@ -1,10 +1,10 @@
-// The recipes of docs/security.md as tests run them: the blocks of the page itself, so that what people copy is what was tried.
+// The recipes of docs/operations/security.md as tests run them: the blocks of the page itself, so that what people copy is what was tried.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { blocksOf } from "../docs/blocks.ts";
 
-const PAGE = "docs/security.md";
+const PAGE = "docs/operations/security.md";
 const root = join(import.meta.dirname, "..", "..");
 const blocks = blocksOf(PAGE, readFileSync(join(root, PAGE), "utf8"));
 

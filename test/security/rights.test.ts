@@ -1,4 +1,4 @@
-// The users of docs/security.md on MariaDB, PostgreSQL, etcd and ZooKeeper: tables and chroots made by an administrator, locks
+// The users of docs/operations/security.md on MariaDB, PostgreSQL, etcd and ZooKeeper: tables and chroots made by an administrator, locks
 // taken by somebody who may do nothing else.
 
 import { execFile } from "node:child_process";

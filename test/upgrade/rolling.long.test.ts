@@ -1,5 +1,5 @@
 // A rolling upgrade: version 0.1.0, built from its commit, beside this version on the same keys of one
-// server. docs/upgrading.md says which stores allow that, and which need a pause.
+// server. docs/operations/upgrading.md says which stores allow that, and which need a pause.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";

@@ -5,4 +5,5 @@
 export const EVICTION_FIX: string =
   "set maxmemory-policy to noeviction: by CONFIG SET on a server of your own, in the parameter group on " +
   "ElastiCache, by --update-redis-config on Memorystore, in the advanced settings on Azure " +
-  '(see docs/managed-redis.md). Or use a Redis of its own for locks, or accept it with allow: ["eviction"]';
+  "(see docs/stores/managed-redis.md). " +
+  'Or use a Redis of its own for locks, or accept it with allow: ["eviction"]';

@@ -1,4 +1,4 @@
-// The users of docs/security.md on a Redis with Sentinel and on a Cluster can lock.
+// The users of docs/operations/security.md on a Redis with Sentinel and on a Cluster can lock.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClusterServers, startCluster } from "../../../scripts/servers/redis-cluster.ts";

@@ -1,4 +1,4 @@
-// The Redis users of docs/security.md can lock, and with one right less they cannot, or are told what they do without.
+// The Redis users of docs/operations/security.md can lock, and with one right less they cannot, or are told what they do without.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../../src/index.ts";
