@@ -38,7 +38,8 @@ const TABLE_MODE_RIGHTS =
 export function schemaSql(): string {
   const procedures = PROCEDURES.map((text) => `${dropOf(text)}//\n${text}//`).join("\n");
   const tables = [...TABLES, ...ROW_TABLES].map((text) => `${text};`).join("\n");
-  return `SET SESSION ${SQL_MODE};\n${tables}\nDELIMITER //\n${procedures}\nDELIMITER ;\n${sql["set_version"]};\n`;
+  const settings = `SET SESSION ${SQL_MODE};`;
+  return `${settings}\n${tables}\nDELIMITER //\n${procedures}\nDELIMITER ;\n${sql["set_version"]};\n`;
 }
 
 function dropOf(procedure: string): string {
