@@ -135,8 +135,9 @@ export interface HolderSummary {
   readonly heldMs: number;
 }
 
-/** What one of several nodes said. */
+/** What one node of a store with several nodes reports about a key. */
 export interface NodeReason {
+  /** The address of the node, without a password. */
   readonly node: string;
   readonly reason: string;
 }

@@ -5,6 +5,7 @@
 // (`disconnected`), and core repeats the call where that is harmless. An error of an attempt that was
 // certainly not carried out says that too (`unsent`), so that core does not have to undo it.
 
+import type { NodeReason } from "./errors.ts";
 import type { System } from "./system.ts";
 
 export type Mode = "exclusive" | "shared";
@@ -114,12 +115,6 @@ export interface Grant<Cookie = unknown> {
   readonly cookie: Cookie;
 }
 
-/** What one of several nodes says, for people. */
-export interface NodeWord {
-  readonly node: string;
-  readonly reason: string;
-}
-
 /** A node of the store that does not take part, and when it will. */
 export interface AbsenceNotice {
   readonly node: string;
@@ -148,7 +143,7 @@ export interface Busy {
   /** How many hold the keys, where the store knows. */
   readonly holderCount?: number;
   /** What each node said, where the store has several. */
-  readonly nodes?: readonly NodeWord[];
+  readonly nodes?: readonly NodeReason[];
 }
 
 export type AttemptAnswer<Cookie = unknown> =
@@ -223,7 +218,7 @@ export interface LockInfo {
   /** null where the store cannot know them. */
   readonly waiters: readonly WaiterInfo[] | null;
   /** What each node says, where the store has several. */
-  readonly nodes?: readonly NodeWord[];
+  readonly nodes?: readonly NodeReason[];
 }
 
 export interface RevokeOptions {
