@@ -32,7 +32,7 @@ export function createLocksFor(store: Store, options: LocksOptions = {}): Locks 
   if (!isStore(store))
     throw new InvalidArgumentError(
       `store must be a store object such as memory() or redis({ client }), got ${typeof store}: ` +
-        'for a URL import createLocks from "holdfast"',
+        "for a URL use createLocks of the package holdfast",
     );
   return openLocks(store, options);
 }

@@ -1,4 +1,5 @@
-// Durations in options. A string needs a unit: "30" is rejected, because it could mean seconds or milliseconds.
+// Durations in options. A string needs a unit: "30" is rejected, because it could mean seconds or
+// milliseconds.
 
 import { InvalidArgumentError } from "./errors.ts";
 

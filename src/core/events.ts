@@ -16,7 +16,10 @@ import type { AbsenceNotice, ClockJump, LossReason } from "./store.ts";
 import type { System } from "./system.ts";
 import { pointChannels } from "./tracing.ts";
 
-/** The fields that all events of a lease share. Events are plain data; in JSON their fences are decimal strings. */
+/**
+ * The fields that all events of a lease share. Events are plain data; in JSON their fences are decimal
+ * strings.
+ */
 export interface LeaseEvent {
   /** The first of `keys`. */
   readonly key: string;

@@ -7,7 +7,8 @@ import type { Guarantees, Kind } from "./store.ts";
 export function requireKind(storeName: string, guarantees: Guarantees, kind: Kind, key: string): void {
   if (guarantees.kinds.includes(kind)) return;
   throw new UnsupportedError(
-    `the ${storeName} store has no locks of kind ${kind}: it supports ${guarantees.kinds.join(", ")}. Use another store`,
+    `the ${storeName} store has no locks of kind ${kind}: ` +
+      `it supports ${guarantees.kinds.join(", ")}. Use another store`,
     { key },
   );
 }

@@ -19,27 +19,37 @@ export function showKey(key: string): string {
   return text.length <= 120 ? text : `${text.slice(0, 100)}…" (${Buffer.byteLength(key)} bytes)`;
 }
 
+function start(key: string): string {
+  return JSON.stringify(key.slice(0, 40));
+}
+
 export function checkKey(key: unknown): string {
   if (typeof key !== "string") {
     throw new InvalidArgumentError(`key must be a string, got ${key === null ? "null" : typeof key}`);
   }
   if (key === "")
     throw new InvalidArgumentError('key must not be empty, got "": name the thing to lock', { key });
-  // The length in UTF-16 units is never more than the bytes of UTF-8. It rejects a huge key without encoding it.
+  // The length in UTF-16 units is never more than the bytes of UTF-8. It rejects a huge key without
+  // encoding it.
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) {
     throw new InvalidArgumentError(
-      `key must be at most ${MAX_KEY_BYTES} bytes of UTF-8, got a longer one that starts with ${JSON.stringify(key.slice(0, 40))}: lock a digest of it instead`,
+      `key must be at most ${MAX_KEY_BYTES} bytes of UTF-8, got a longer one that starts with ` +
+        `${start(key)}: lock a digest of it instead`,
     );
   }
   if (!key.isWellFormed()) {
     throw new InvalidArgumentError(
-      `key must be well-formed Unicode, got an unpaired surrogate in ${JSON.stringify(key.slice(0, 40))}: encode binary data, for example in hex`,
+      `key must be well-formed Unicode, got an unpaired surrogate in ${start(key)}: ` +
+        "encode binary data, for example in hex",
     );
   }
   return key;
 }
 
-/** Valid keys without duplicates, in the order of their UTF-8 bytes. Every process acquires them in this order. */
+/**
+ * Valid keys without duplicates, in the order of their UTF-8 bytes. Every process acquires them in this
+ * order.
+ */
 export function canonicalKeys(key: unknown): readonly string[] {
   if (!Array.isArray(key)) return [checkKey(key)];
   if (key.length === 0) throw new InvalidArgumentError("keys must be at least one key, got an empty array");

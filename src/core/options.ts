@@ -329,7 +329,8 @@ export function readTtl(value: unknown): number {
   const ttlMs = toMs("ttl", value);
   if (ttlMs >= MIN_TTL_MS && ttlMs <= MAX_TTL_MS) return ttlMs;
   throw new InvalidArgumentError(
-    `ttl must be from ${MIN_TTL_MS} ms to 7 days, got ${show(value)}: a lease is renewed while it is held, so ttl may be shorter than the work`,
+    `ttl must be from ${MIN_TTL_MS} ms to 7 days, got ${show(value)}: ` +
+      "a lease is renewed while it is held, so ttl may be shorter than the work",
   );
 }
 
@@ -369,7 +370,8 @@ function readBoolean(name: string, value: unknown): boolean {
 function readLabel(value: unknown): string {
   if (typeof value === "string" && value.length <= MAX_LABEL_LENGTH && value.isWellFormed()) return value;
   throw new InvalidArgumentError(
-    `label must be a string of at most ${MAX_LABEL_LENGTH} characters without unpaired surrogates, got ${show(value)}`,
+    `label must be a string of at most ${MAX_LABEL_LENGTH} characters ` +
+      `without unpaired surrogates, got ${show(value)}`,
   );
 }
 

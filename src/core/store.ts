@@ -5,7 +5,6 @@
 // (`disconnected`), and core repeats the call where that is harmless. An error of an attempt that was
 // certainly not carried out says that too (`unsent`), so that core does not have to undo it.
 
-import type { NodeReason } from "./errors.ts";
 import type { System } from "./system.ts";
 
 export type Mode = "exclusive" | "shared";
@@ -113,6 +112,13 @@ export interface Grant<Cookie = unknown> {
   /** Validity, counted from the send of the attempt that this grant answers. */
   readonly validMs: number;
   readonly cookie: Cookie;
+}
+
+/** What one node of a store with several nodes reports about a key. */
+export interface NodeReason {
+  /** The address of the node, without a password. */
+  readonly node: string;
+  readonly reason: string;
 }
 
 /** A node of the store that does not take part, and when it will. */
