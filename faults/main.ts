@@ -8,8 +8,8 @@ import { putJsonLine } from "../scripts/json-lines.ts";
 import { type Command, parse, USAGE, WRONG_USAGE } from "./command.ts";
 import { faultsOf, MIXED } from "./plugins/index.ts";
 import { HALF_OPEN_RESULTS, halfOpen, judgedHalfOpen } from "./half-open.ts";
-import { judged, outage } from "./outage.ts";
-import { readResults, writePage, writeResult } from "./results.ts";
+import { judged, outage, OUTAGE_RESULTS } from "./outage.ts";
+import { ranNow, readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
 import { DEFAULTS } from "./settings.ts";
 import { targetNamed, targetNames } from "./targets/index.ts";
@@ -81,12 +81,15 @@ async function runHalfOpen(stores: readonly string[], { keepsResult }: Command):
     console.log(line);
     for (const one of wrong) console.error(one);
     if (wrong.length > 0) process.exitCode = 1;
-    if (keepsResult) putJsonLine(HALF_OPEN_RESULTS, figures, (one) => one.store);
+    if (keepsResult) putJsonLine(HALF_OPEN_RESULTS, { ...figures, ...ranNow() }, (one) => one.store);
   }
 }
 
-async function runOutage(store: string, { settings, perSecond }: Command): Promise<void> {
+async function runOutage(store: string, { settings, perSecond, keepsResult }: Command): Promise<void> {
   for (const figures of await outage({ store, seconds: settings.seconds, perSecond })) {
+    if (keepsResult) {
+      putJsonLine(OUTAGE_RESULTS, { ...figures, ...ranNow() }, (one) => `${one.store}-${one.phase}`);
+    }
     const { line, wrong } = judged(figures);
     console.log(`${store}, ${line}`);
     for (const one of wrong) console.error(`${store}, ${one}`);

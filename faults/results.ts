@@ -1,6 +1,7 @@
-// The results of fault runs, faults/results.jsonl with one line per store and fault, and the page made of
-// them. The page claims nothing that is not in that file.
+// The results of fault runs, faults/results.jsonl with one line per store, fault and seed, and the page made
+// of them. The page claims nothing that is not in that file.
 
+import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { putJsonLine, readJsonLines } from "../scripts/json-lines.ts";
@@ -19,22 +20,39 @@ export interface Result extends Figures {
   readonly seed: number;
   readonly seconds: number;
   readonly clients: number;
-  readonly versions: { readonly node: string; readonly holdfast: string; readonly server?: string };
+  /** The day of the run. */
+  readonly measured: string;
+  readonly versions: Versions;
+}
+
+export interface Versions {
+  readonly node: string;
+  readonly holdfast: string;
+  /** Git's hash of `src`: `git rev-parse COMMIT:src` of the commit that was run. */
+  readonly source: string;
+  readonly server?: string;
 }
 
 /** The dot sorts a fault after those that extend its name: `cut-replies` comes before `cut`. */
-export const runOf = ({ store, fault }: Result): string => `${store}-${fault}.`;
+export const runOf = ({ store, fault, seed }: Result): string => `${store}-${fault}. ${seed}`;
 
 export function writeResult(settings: RunSettings, figures: Figures, server: string | null): void {
   const { store, fault, seed, seconds, clients } = settings;
-  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
-  const versions = {
-    node: process.version,
-    holdfast: manifest.version,
-    ...(server === null ? {} : { server }),
-  };
-  const result: Result = { store, fault, seed, seconds, clients, versions, ...figures };
+  const { measured, versions: own } = ranNow();
+  const versions = server === null ? own : { ...own, server };
+  const result: Result = { store, fault, seed, seconds, clients, measured, versions, ...figures };
   putJsonLine(FILE, result, runOf);
+}
+
+/** The day, and what runs on our side of the connection. */
+export function ranNow(): Pick<Result, "measured" | "versions"> {
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+  const git = (...args: readonly string[]): string =>
+    execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
+  const changed = git("status", "--porcelain", "--", "src") === "" ? "" : " changed";
+  const source = git("rev-parse", "HEAD:src").slice(0, 12) + changed;
+  const versions = { node: process.version, holdfast: manifest.version, source };
+  return { measured: new Date().toISOString().slice(0, 10), versions };
 }
 
 export function writePage(): void {
