@@ -2,6 +2,7 @@
 
 import type { Lease, Locks, Store } from "holdfast";
 import { FenceGate, fenceHeader, guardKey, guardRow, requireFence } from "holdfast/fence";
+import { Channel, type ClientOptions, credentials } from "@grpc/grpc-js";
 import { Cluster, Redis } from "ioredis";
 import { Cluster as Cluster6, Redis as Redis6 } from "ioredis-6";
 import type { Connection, Pool as MysqlPool, PoolConnection } from "mysql2";
@@ -25,6 +26,7 @@ declare const lease: Lease;
 declare const locks: Locks;
 declare const client: object;
 declare const pool: Pool;
+declare const grpcOptions: ClientOptions;
 
 export function factories(): void {
   expectTypeOf(memory()).toEqualTypeOf<Store>();
@@ -60,6 +62,21 @@ export function clients(): void {
   redlock({ nodes: [createCluster({ rootNodes: [] })] });
   // @ts-expect-error: any object
   postgres({ pool: client });
+  etcd({ channel: new Channel("h1:2379", credentials.createInsecure(), {}) });
+  etcd({ endpoints: ["h1"], clientOptions: grpcOptions });
+  etcd({ url: "etcd://h1", clientOptions: { "grpc.keepalive_time_ms": 5_000, interceptors: [] } });
+  etcd({ url: "etcd://h1", credentials: async () => ({ user: "locker", password: "secret" }) });
+  etcd({ url: "etcd://h1", credentials: () => ({ token: "jwt" }) });
+  // @ts-expect-error: any object
+  etcd({ channel: client });
+  // @ts-expect-error: a pool of a database
+  etcd({ channel: pool });
+  // @ts-expect-error: a pool of a database
+  etcd({ endpoints: ["h1"], clientOptions: pool });
+  // @ts-expect-error: an option of something else
+  etcd({ endpoints: ["h1"], clientOptions: { host: "h1" } });
+  // @ts-expect-error: neither a password nor a token
+  etcd({ endpoints: ["h1"], credentials: () => ({ user: "locker" }) });
 }
 
 export function transactions(
