@@ -56,7 +56,7 @@ it.each(["table", "advisory"] as const)(
   },
 );
 
-it("every kind of value reaches the server as pg sends it: keys, labels, several keys, permits, notes (P6)", async () => {
+it("every kind of value reaches the server: odd keys, labels, several keys, permits (P6)", async () => {
   const sql = postgresJs(world.url, { types: { bigint: postgresJs.BigInt } });
   const [one, two] = [open({ pool: sql }), open({ url: world.url })];
   const keys = ['a"b', "c\\d", "{e,f}", "NULL", "ü€😀", " g "];

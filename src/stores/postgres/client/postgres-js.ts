@@ -1,7 +1,6 @@
 // postgres.js as the slice of `pg` that the store needs (connections.ts). Each connection is an instance of
-// postgres.js with one connection, made with the caller's options: only so can a connection be given up alone.
-// The instance that was given is never used. Its transforms and types change results, and its connections
-// cannot be told apart.
+// postgres.js with one connection, made with the caller's options: only so can a connection be given up
+// alone. The instance that was given is never used, because its transforms and types change results.
 // https://github.com/porsager/postgres
 
 import { EventEmitter } from "node:events";
@@ -62,12 +61,14 @@ class Client implements OwnClient {
   readonly #sql: PostgresJs;
   readonly #events = new EventEmitter();
   readonly #options: ParsedOptions;
+  readonly #system: System;
   #socket: Socket | null = null;
   #state: Result["state"] | null = null;
   #hasEnded = false;
   readonly connection: OwnClient["connection"] = { stream: { destroy: () => this.#destroy() } };
 
-  constructor(postgres: PostgresJsModule, options: ParsedOptions, settings: object) {
+  constructor(postgres: PostgresJsModule, options: ParsedOptions, system: System, settings: object) {
+    this.#system = system;
     this.#options = options;
     const { application_name: name } = settings as { readonly application_name?: string };
     this.#sql = postgres({
@@ -153,11 +154,11 @@ class Client implements OwnClient {
   async #openSocket(): Promise<Socket> {
     const { socket: open, path, host, port } = this.#options;
     if (open !== undefined) return this.#keep(await open(this.#options));
-    if (path) return this.#keep(await connectTo({ path }));
+    if (path) return this.#keep(await connectTo({ path }, this.#system));
     let failure: unknown;
     for (const [at, name] of host.entries()) {
       try {
-        const socket = await connectTo({ host: name, port: port[at] ?? port[0] ?? 0 });
+        const socket = await connectTo({ host: name, port: port[at] ?? port[0] ?? 0 }, this.#system);
         // Where postgres.js looks for the name in the certificate.
         return this.#keep(Object.assign(socket, { host: name, port: port[at] }));
       } catch (error) {
@@ -186,15 +187,21 @@ class Client implements OwnClient {
   }
 }
 
-function connectTo(address: { readonly path: string } | { readonly host: string; readonly port: number }) {
-  return new Promise<Socket>((resolve, reject) => {
+type Address = { readonly path: string } | { readonly host: string; readonly port: number };
+
+function connectTo(address: Address, system: System): Promise<Socket> {
+  return new Promise((resolve, reject) => {
     const socket = connect(address);
-    // Without a timer of ours: it keeps no process alive and ends with the socket.
-    socket.setTimeout(CONNECT_MS, () => socket.destroy(new Error("the server did not answer in time")));
-    socket.once("error", reject);
+    const timeout = new Error("the server did not answer in time");
+    const cancel = system.after(CONNECT_MS, () => socket.destroy(timeout), "background");
+    const fail = (error: Error): void => {
+      cancel();
+      reject(error);
+    };
+    socket.once("error", fail);
     socket.once("connect", () => {
-      socket.off("error", reject);
-      socket.setTimeout(0);
+      cancel();
+      socket.off("error", fail);
       resolve(socket);
     });
   });
@@ -221,10 +228,10 @@ export class PostgresJsPool implements PgPool {
   constructor(postgres: PostgresJsModule, instance: PostgresJsLike, system: System) {
     const options = instance.options as ParsedOptions;
     this.#system = system;
-    this.#newClient = () => new Client(postgres, options, {});
+    this.#newClient = () => new Client(postgres, options, system, {});
     this.Client = class extends Client {
       constructor(settings: object) {
-        super(postgres, options, settings);
+        super(postgres, options, system, settings);
       }
     };
   }
