@@ -420,7 +420,8 @@ ELSE
 END IF;
 SET v_fences = CONCAT(v_fences, IF(v_fences = '', '', ','), v_fence);
 
--- A question in a condition (IF EXISTS) would wait for a row that somebody has locked; SELECT ... INTO does not.
+-- A question in a condition (IF EXISTS) would wait for a row that somebody has locked; SELECT ... INTO does
+-- not.
 -- :name answer_busy
 SELECT mode INTO l_mode FROM holdfast_locks WHERE name = v_busy;
 IF l_mode = 'x' THEN
