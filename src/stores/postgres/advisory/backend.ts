@@ -203,7 +203,7 @@ export class AdvisoryBackend {
 
   /** `doing` completes "PostgreSQL could not". */
   toLockError(error: unknown, doing: string, key: string | undefined): Error {
-    // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
+    // Sessions of locks do not retry by themselves. The next call finds the tables.
     void this.#connections.recreate(error);
     // The only number that a statement reckons with and that is not of its own is the last fence of the key.
     if (key !== undefined && isServerError(error) && error.code === OUT_OF_RANGE)

@@ -1,4 +1,4 @@
--- Renews: the session has been active, so that its idle time begins anew, and people see the fence and the
+-- Renews: the session has been active, so that its idle time begins again, and people see the fence and the
 -- label in use.
 -- $1 id, $2 fence in use, $3 label, $4 ttl + grace in us, $5 the same as a setting
 -- Returns whether it was revoked; no row when this session does not hold it.
