@@ -97,7 +97,7 @@ describe("at a terminal", () => {
   ];
 
   it("a lost lease ends the children of COMMAND too (P1)", async () => {
-    const terminal = atTerminal(["--ttl", "1s"], TREE);
+    const terminal = atTerminal(["--ttl", "3s"], TREE);
     const pids = await tree(terminal);
     const [log] = readdirSync(box.file("store"), { recursive: true, encoding: "utf8" }).filter((name) =>
       /\/log\.\d+$/.test(name),
