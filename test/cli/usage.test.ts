@@ -25,8 +25,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ["no dashes", ["run", "k", "touch", "ran"], /-- must stand between KEY and COMMAND/],
   ["an option after the key", ["run", "k", "-n", ...RUN], /options must stand before KEY/],
   ["an empty command", ["run", "k", "--", ""], /COMMAND must not be empty/],
-  ["an empty key", ["run", "", ...RUN], /the key is empty/],
-  ["a key that is too long", ["run", "k".repeat(4_097), ...RUN], /longer than 4096 bytes/],
+  ["an empty key", ["run", "", ...RUN], /key must not be empty/],
+  ["a key that is too long", ["run", "k".repeat(4_097), ...RUN], /key must be at most 4096 bytes/],
   [
     "a wait in an unknown unit",
     ["run", "-w", "5x", "k", ...RUN],
@@ -38,8 +38,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
     ["run", "--at-least", "30", "k", ...RUN],
     /--at-least must be a duration with a unit, .*, got "30"/,
   ],
-  ["a ttl that is too short", ["run", "--ttl", "1ms", "k", ...RUN], /a lease lasts from 50 ms/],
-  ["at least nothing", ["run", "--at-least", "0s", "k", ...RUN], /atLeast is 0: it must be longer than 0/],
+  ["a ttl that is too short", ["run", "--ttl", "1ms", "k", ...RUN], /ttl must be from 50 ms to 7 days/],
+  ["at least nothing", ["run", "--at-least", "0s", "k", ...RUN], /atLeast must be greater than 0, got 0/],
   ["an option without its value", ["run", "--ttl"], /--ttl needs a value/],
   [
     "a limit of none",
@@ -51,7 +51,11 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
     ["run", "--limit", "1.5", "k", ...RUN],
     /--limit must be a whole number of at least 1, got/,
   ],
-  ["shared and limited", ["run", "--shared", "--limit", "2", "k", ...RUN], /exclude each other/],
+  [
+    "shared and limited",
+    ["run", "--shared", "--limit", "2", "k", ...RUN],
+    /limit must be 1 with mode "shared", got 2/,
+  ],
   [
     "an unknown way to end",
     ["run", "--on-lost", "shout", "k", ...RUN],
@@ -62,7 +66,7 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
     ["run", "-E", "256", "k", ...RUN],
     /--busy-code must be a whole number from 0 to 255, got "256"/,
   ],
-  ["an unknown allowance", ["run", "--allow", "anything", "k", ...RUN], /it is an array of eviction/],
+  ["an unknown allowance", ["run", "--allow", "anything", "k", ...RUN], /allow must be an array of eviction/],
   [
     "an unknown store",
     ["run", "--store", "bogus://x", "k", ...RUN],

@@ -100,6 +100,27 @@ export function transactions(
   locks.inTransaction(promised.pool);
 }
 
+export function pools(
+  mysql2: { readonly connection: Connection; readonly pool: MysqlPool },
+  promised: { readonly connection: PromiseConnection; readonly pool: PromisePool },
+): void {
+  mysql({ pool: promised.pool, mode: "row" });
+  mysql({ pool: mysql2.pool });
+  mysql({ url: "mysql://h/db", password: () => Promise.resolve("token"), socketPath: "/run/mysqld.sock" });
+  // @ts-expect-error: a single connection
+  mysql({ pool: promised.connection });
+  // @ts-expect-error: a single connection
+  mysql({ pool: mysql2.connection });
+  // @ts-expect-error: a pool of another database
+  mysql({ pool });
+  // @ts-expect-error: any object
+  mysql({ pool: client });
+  // @ts-expect-error: the pool has these options
+  mysql({ pool: promised.pool, password: "secret" });
+  // @ts-expect-error: a password is text
+  mysql({ url: "mysql://h/db", password: () => 5 });
+}
+
 export function wrongOptions(): void {
   // @ts-expect-error: a path is an option
   local("/srv/locks");

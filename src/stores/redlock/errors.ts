@@ -2,12 +2,12 @@
 
 import {
   InvalidArgumentError,
-  type NodeReason,
   QuorumError,
   StoreUnavailableError,
   UnsafeStoreError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import type { NodeReason } from "../../core/store.ts";
 import { EVICTION_FIX } from "../shared/eviction.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
@@ -37,7 +37,7 @@ function firstLine(text: string): string {
 /** What node-redis, ioredis and sockets say of a connection that ended before the reply. */
 const CONNECTION_LOST = /Socket closed unexpectedly|Disconnects client|Connection is closed|ECONNRESET|EPIPE/;
 
-/** How the reason of a node in quarantine starts. A namespace that is used for the first time looks the same. */
+/** How the reason of a node in quarantine starts. The first use of a namespace looks the same. */
 export const RESTARTED = "was restarted or emptied";
 
 /** `doing` completes "a majority could not". */
