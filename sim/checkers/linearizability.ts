@@ -1,13 +1,13 @@
-// P1 and P3 as one question: is there an order of all grants and ends that a lock could have had, in which each
-// of them takes effect between its call and its answer? (Herlihy and Wing, 1990. Each key is judged by itself,
-// which is enough: linearizability is local.)
+// P1 and P3 as one question: is there an order of all grants and ends that a lock could have had, in which
+// each of them takes effect between its call and its answer? (Herlihy and Wing, 1990.) Each key is judged by
+// itself, which is enough: linearizability is local.
 //
 // A search for such an order is exponential in general. Here the fences name the order of the grants, so only
 // one order is left to try:
 //
 // 1. The grants of a key take effect in the order of their fences.
-// 2. Each takes effect as early as it can: after its call, after the grant before it, and after the end of each
-//    earlier holder that it excludes. An early moment never makes a later grant impossible.
+// 2. Each takes effect as early as it can: after its call, after the grant before it, and after the end of
+//    each earlier holder that it excludes. An early moment never makes a later grant impossible.
 // 3. If that moment is later than the answer, no order exists.
 //
 // A holder ends between the call of release and its answer. If release was not answered, if the holder was
@@ -15,7 +15,7 @@
 // outcome may have been granted or not. Both can only make "busy" right: a try is told "busy" wrongly if
 // nobody can have had the key, or have been in its queue, between its call and its answer.
 //
-// The cost is n log n. 10,000 events take some 30 ms.
+// The cost is n log n: 25 to 80 ms for 10,000 events.
 
 import { type Belief, beliefs } from "../beliefs.ts";
 import { type Ask, type Checker, type History, ofType, type Violation } from "../history.ts";
@@ -58,10 +58,11 @@ function grants(key: string, all: readonly Operation[]): Violation[] {
     at = Math.max(since, ...waitedFor.map(({ endsAt }) => endsAt));
     if (at > answeredAt) {
       const last = waitedFor.find(({ endsAt }) => endsAt === at)?.operation ?? previous;
+      const other = last?.belief.lease ?? "its call";
       violations.push({
         promise: "P1",
         at: answeredAt,
-        what: `${key}: no order of grants and ends explains ${lease} beside ${last?.belief.lease ?? "its call"}`,
+        what: `${key}: no order of grants and ends explains ${lease} beside ${other}`,
       });
       // What follows is judged as if this grant had been right.
       at = answeredAt;

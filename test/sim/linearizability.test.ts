@@ -1,5 +1,5 @@
-// The linearizability checker: what it finds in planted histories, that it agrees with an exhaustive search on
-// small ones, and that it can judge long ones.
+// The linearizability checker: what it finds in planted histories, and that it agrees with an exhaustive
+// search on small ones.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
