@@ -227,9 +227,9 @@ export async function findPostgres(): Promise<FoundProgram> {
 }
 
 /**
- * The same program as shell scripts that start it with the loader of its own tree: initdb starts other programs
- * of its folder by their path. PostgreSQL finds its other files from where it was started, so the scripts lie
- * in a tree of links.
+ * Shell scripts that start the programs with the loader of their own tree: initdb starts other programs of
+ * its folder by their path. PostgreSQL finds its files from where it was started, so the scripts lie in a
+ * tree of links.
  */
 async function withOwnLibc(program: FoundProgram): Promise<FoundProgram> {
   const tree = program.tree as string;

@@ -47,7 +47,7 @@ export const zookeeperProgram: Program = {
   advice: "name a running ZooKeeper in HOLDFAST_TEST_ZOOKEEPER=zookeeper://host:port",
 };
 
-/** The server alone: Java and the libraries stay those of this system, because a newer Java needs a newer libc. */
+/** Java and the libraries stay those of this system: a newer Java needs a newer libc. */
 const newestServer: Program = {
   name: "zookeeper",
   packages: ["libzookeeper-java"],
