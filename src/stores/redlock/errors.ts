@@ -2,12 +2,12 @@
 
 import {
   InvalidArgumentError,
-  type NodeReason,
   QuorumError,
   StoreUnavailableError,
   UnsafeStoreError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import type { NodeReason } from "../../core/store.ts";
 import { EVICTION_FIX } from "../shared/eviction.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
