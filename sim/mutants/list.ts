@@ -226,8 +226,8 @@ export const mutants: readonly Mutant[] = [
     file: "stores/shared/ledger.ts",
     edits: [
       {
-        find: "const records = next.keys === undefined ? [record] : this.#allOf(next);",
-        put: "const records = next.keys === undefined || next.keys.length > 1 ? [record] : this.#allOf(next);",
+        find: "const records = next.keys === undefined ? [record] : this.#recordsOf(next);",
+        put: "const records = next.keys === undefined || next.keys.length > 1 ? [record] : this.#recordsOf(next);",
       },
       {
         find: "const rows = records.map((record) => holder(record, request.id) as HolderRow);",

@@ -144,7 +144,9 @@ export const unitMutants: readonly UnitMutant[] = [
     file: "core/deadlock/detector.ts",
     edits: [
       {
-        find: "before !== undefined && foreign.every((record) => record.generation !== generations.get(record.id));",
+        find:
+          "before !== undefined && " +
+          "foreign.every((record) => record.generation !== generations.get(record.id));",
         put: "foreign.length >= 0;",
       },
     ],

@@ -6,7 +6,7 @@ import type { Io } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { Ledger, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, isIdle, type KeyRecord } from "../shared/record.ts";
-import { isRecord } from "../shared/record-shape.ts";
+import { isRecord } from "../shared/record-validation.ts";
 import { closedError, damaged, fileError } from "./errors.ts";
 import { CLAIM_MS } from "./guarantees.ts";
 import type { Log } from "./log.ts";

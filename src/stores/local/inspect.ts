@@ -17,7 +17,7 @@ export async function inspectKey(session: Session, key: string, nowMs: number): 
   });
   if (others.length > 0) await session.peers.ask([...new Set(others)]);
   return session.steps.read([key], (ledger, record) => {
-    ledger.sweepLine(record(key));
+    ledger.sweepQueue(record(key));
     return lockInfo(record(key), nowMs);
   });
 }

@@ -1,7 +1,7 @@
 // Opens a store: connects, refuses what is unsafe, and creates tables and functions where they are missing.
 
 import type { OpenStore, StoreEnv } from "../../core/store.ts";
-import { Pushes } from "../shared/pushes.ts";
+import { Subscriptions } from "../shared/subscriptions.ts";
 import { SessionStore } from "../shared/session-store.ts";
 import { AdvisoryBackend } from "./advisory/backend.ts";
 import { Connections, type PgPool } from "./client/connections.ts";
@@ -50,13 +50,13 @@ async function openAdvisory(
   const path = await detectPooler(connections);
   refusePooler(path, env.allow);
   const { sql, server } = await openTables(connections, settings);
-  const pushes = new Pushes();
+  const subscriptions = new Subscriptions();
   const known = {
     utf8: server.encoding === "UTF8",
     findings: poolerFindings(path),
     maxConnections: server.maxConnections,
-    pushes,
+    subscriptions,
   };
   const backend = new AdvisoryBackend(connections, sql, env, known);
-  return new SessionStore(backend, pushes, advisoryGuarantees, env);
+  return new SessionStore(backend, subscriptions, advisoryGuarantees, env);
 }

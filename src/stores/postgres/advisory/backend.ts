@@ -14,9 +14,9 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../../core/store.ts";
-import type { Pushes } from "../../shared/pushes.ts";
-import { damagedRow } from "../../shared/record-shape.ts";
-import type { Claim, Own, SessionDesk } from "../../shared/session-desk.ts";
+import type { Subscriptions } from "../../shared/subscriptions.ts";
+import { damagedRow } from "../../shared/record-validation.ts";
+import type { Claim, Own, SessionBackend } from "../../shared/session-backend.ts";
 import type { CallContext } from "../../shared/retry-while-unsent.ts";
 import { TableCleaner } from "../../shared/table-cleaner.ts";
 import { findings } from "../health.ts";
@@ -33,7 +33,7 @@ const OUT_OF_RANGE = "22003";
 const CLAIM = String(advisoryGuarantees.claimMs);
 const LONGEST_WORDS = 2_000;
 
-export class AdvisoryBackend implements SessionDesk<Session> {
+export class AdvisoryBackend implements SessionBackend<Session> {
   readonly #connections: Connections;
   readonly #sql: Sql;
   readonly #namespace: string;
@@ -52,7 +52,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
       readonly utf8: boolean;
       readonly findings: readonly Finding[];
       readonly maxConnections: number;
-      readonly pushes: Pushes;
+      readonly subscriptions: Subscriptions;
     },
   ) {
     this.#connections = connections;
@@ -62,7 +62,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     this.#found = known.findings;
     this.#proc = newProc(env.system);
     this.#who = whoIs(env.system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?"));
-    const hear = (words: string): void => known.pushes.hear(words);
+    const hear = (message: string): void => known.subscriptions.deliver(message);
     this.#sessions = new Sessions(connections, sql, env.system, {
       channel: channelOf(this.#proc),
       hear,
@@ -79,7 +79,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     return this.#sessions.take(call);
   }
 
-  giveBack(session: Session): void {
+  reuse(session: Session): void {
     this.#sessions.giveBack(session);
   }
 
@@ -92,7 +92,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     return row?.["ok"] === "true" ? fenceOf(row, session) : null;
   }
 
-  async draw(session: Session, claim: Claim, call: CallContext): Promise<bigint> {
+  async drawFence(session: Session, claim: Claim, call: CallContext): Promise<bigint> {
     const [row] = await session.query(this.#sql.session_draw, this.#values(claim), call);
     return fenceOf(row as Row, session);
   }
@@ -116,7 +116,12 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     return revoked === null ? "held" : { revoked };
   }
 
-  async drop(session: Session, { request }: Claim, used: bigint | null, call: CallContext): Promise<boolean> {
+  async release(
+    session: Session,
+    { request }: Claim,
+    used: bigint | null,
+    call: CallContext,
+  ): Promise<boolean> {
     const digest = this.#digest(request.keys[0] as string);
     const lock = this.#lock(request.keys[0] as string);
     const values = [digest, lock, request.id, request.mode, used === null ? null : String(used)];
@@ -124,7 +129,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     return row?.["held"] === "true";
   }
 
-  async look(
+  async inspect(
     key: string,
     session: Session | null,
     call: CallContext,
@@ -185,7 +190,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     });
   }
 
-  say(error: unknown, doing: string, key: string | undefined): Error {
+  toError(error: unknown, doing: string, key: string | undefined): Error {
     // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
     void this.#connections.recreate(error);
     // The only number that a statement reckons with and that is not of its own is the last fence of the key.

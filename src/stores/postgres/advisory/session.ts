@@ -4,7 +4,7 @@
 
 import { StoreUnavailableError } from "../../../core/errors.ts";
 import type { System } from "../../../core/system.ts";
-import type { LockSession } from "../../shared/session-desk.ts";
+import type { LockSession } from "../../shared/session-backend.ts";
 import type { CallContext } from "../../shared/retry-while-unsent.ts";
 import { endsConnection } from "../errors.ts";
 import { type Connections, destroy, type OwnClient, type Row } from "../client/connections.ts";

@@ -1,24 +1,27 @@
-// One request of a session store: the session that it has, and how far it has got. A seat does one thing at a time.
+// One request of a session store, with its session and its phase. It runs one step at a time.
 //
-// 1. Try: one step that takes the lock, draws the fence after it and writes down who holds it.
-// 2. Busy, with a place in line: the session waits in the server for the lock.
-// 3. The wait is over: the lock is held, but nobody may use it yet, because nobody knows for how long it has been. The next attempt
-//    draws the fence on the same session, and the window counts from the send of that attempt: the idle time of the session,
-//    after which the server ends it, begins after it.
+//   new --take--> held --the session ends--> lost
+//   new --busy, queued--> waiting --the server grants--> locked --draw the fence--> held
+//
+// 1. new: one step takes the lock, draws the fence after it and records the holder.
+// 2. waiting: the session waits in the server for the lock.
+// 3. locked: the session has the lock, but for an unknown time, so the caller must not use it yet. The next
+//    attempt draws the fence on the same session. The window counts from the send of that attempt. The server
+//    ends an idle session, and its idle time starts after that send.
 
 import type { Request } from "../../core/store.ts";
-import type { Claim, LockSession } from "./session-desk.ts";
+import type { Claim, LockSession } from "./session-backend.ts";
 
 export type Phase = "new" | "waiting" | "locked" | "held" | "lost";
 
-export class Seat<S extends LockSession> implements Claim {
+export class SessionRequest<S extends LockSession> implements Claim {
   readonly request: Request;
   readonly room: number;
   session: S | null = null;
   phase: Phase = "new";
   fence = 0n;
   lastsMs: number;
-  /** Settles when the wait in the server is over, however it ended. */
+  /** Resolves when the wait in the server has ended, with or without the lock. */
   waited: Promise<void> = Promise.resolve();
   #work: Promise<unknown> = Promise.resolve();
   #working = 0;
@@ -29,12 +32,12 @@ export class Seat<S extends LockSession> implements Claim {
     this.room = request.mode === "exclusive" ? request.reservedFences : 0;
   }
 
-  get busy(): boolean {
+  get isBusy(): boolean {
     return this.#working > 0;
   }
 
-  /** After what is under way. */
-  async turn<T>(run: () => Promise<T>): Promise<T> {
+  /** Runs a step after the steps that were started before it. */
+  async runExclusive<T>(run: () => Promise<T>): Promise<T> {
     this.#working += 1;
     const before = this.#work;
     const mine = (async () => {
@@ -49,7 +52,7 @@ export class Seat<S extends LockSession> implements Claim {
     }
   }
 
-  /** `over` is told when the wait has ended. */
+  /** Enters the phase `waiting`, and calls `over` when the wait has ended. */
   wait(session: S, waiting: Promise<void>, over: () => void): void {
     this.phase = "waiting";
     const end = (phase: Phase): void => {
