@@ -37,7 +37,7 @@ function firstLine(text: string): string {
 /** What node-redis, ioredis and sockets say of a connection that ended before the reply. */
 const CONNECTION_LOST = /Socket closed unexpectedly|Disconnects client|Connection is closed|ECONNRESET|EPIPE/;
 
-/** The start of the reason of a node in quarantine. A new namespace has the same reason. */
+/** How the reason of a node in quarantine starts. The first use of a namespace looks the same. */
 export const RESTARTED = "was restarted or emptied";
 
 /** `doing` completes "a majority could not". */
