@@ -193,7 +193,10 @@ export const mutants: readonly Mutant[] = [
     name: "close releases keys under running callbacks",
     file: "core/shutdown.ts",
     edits: [
-      { find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#look();", put: "this.#end();" },
+      {
+        find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#checkDrained();",
+        put: "this.#end();",
+      },
       { find: "for (const lease of manager?.leases() ?? []) manager?.loseToClose(lease);\n", put: "" },
       { find: "for (const section of lease.sections) section.notifyClosed();\n", put: "" },
       {

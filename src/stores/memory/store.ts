@@ -76,7 +76,7 @@ export class MemoryStore implements OpenStore<null> {
   readonly #server: MemoryServer;
   readonly #client: Client;
   readonly #wakes = new Map<string, () => void>();
-  #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
+  #lossListener: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
 
   constructor(world: MemoryWorld, server: MemoryServer, env: StoreEnv) {
     this.#world = world;
@@ -123,10 +123,10 @@ export class MemoryStore implements OpenStore<null> {
     return Promise.resolve(() => this.#wakes.delete(request.id));
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    this.#tellLoss = tell;
+  onLoss(listener: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    this.#lossListener = listener;
     return () => {
-      this.#tellLoss = null;
+      this.#lossListener = null;
     };
   }
 
@@ -169,7 +169,7 @@ export class MemoryStore implements OpenStore<null> {
 
   /** Delivers a notification of the server. */
   hear(wake: Wake): void {
-    if (wake.revoked !== undefined) this.#tellLoss?.(wake.id, "revoked", wake.revoked);
+    if (wake.revoked !== undefined) this.#lossListener?.(wake.id, "revoked", wake.revoked);
     else this.#wakes.get(wake.id)?.();
   }
 

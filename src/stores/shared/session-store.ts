@@ -38,7 +38,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   readonly #subscriptions: Subscriptions;
   readonly #requests = new Map<string, SessionRequest<S>>();
   readonly #ended = new EndedIds();
-  #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
+  #lossListener: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
   #closed = false;
 
   /** `subscriptions` receives the revocations that the backend is notified of. */
@@ -110,13 +110,13 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     return Promise.resolve(off);
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    this.#tellLoss = tell;
+  onLoss(listener: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    this.#lossListener = listener;
     const off = this.#subscriptions.onLoss((id, reason, detail) => {
-      if (this.#requests.has(id)) tell(id, reason, detail);
+      if (this.#requests.has(id)) listener(id, reason, detail);
     });
     return () => {
-      this.#tellLoss = null;
+      this.#lossListener = null;
       off();
     };
   }
@@ -215,7 +215,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   /** Takes the lock if it is free, or draws the fence of a lock that the session already has. */
   async #take(own: SessionRequest<S>, session: S, io: Io): Promise<boolean> {
     session.onEnd = () => {
-      if (own.phase === "held") this.#tellLoss?.(own.request.id, "session");
+      if (own.phase === "held") this.#lossListener?.(own.request.id, "session");
     };
     try {
       const drawn = own.phase === "locked" ? this.#backend.drawFence(session, own, io) : null;
