@@ -47,7 +47,8 @@ describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("with %s", (name
       const lease = await acquiring;
       expect(lease.fence > before).toBe(true);
       before = lease.fence;
-      await lease.release();
+      // A busy machine may not get the answer in time. Then the release is abandoned, which ends it as well.
+      await lease.release().catch(() => false);
     }
     await until("an empty list", async () => (await near.inspect("swallowed")) === null);
     await locks.close();
