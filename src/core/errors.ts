@@ -4,7 +4,7 @@
 // Each class has a brand, a symbol of the global registry on its prototype. `instanceof` and `is` look for
 // the brand, so that they also know errors of another copy of the package, and tell the classes apart.
 
-import type { LossReason } from "./store.ts";
+import type { LossReason, NodeReason } from "./store.ts";
 import { processWide } from "./util/process-wide.ts";
 
 /** The classes of this copy and their brands. A subclass of a user has none and is compared as usual. */
@@ -133,12 +133,6 @@ export interface HolderSummary {
   readonly fence: bigint;
   readonly remainingMs: number;
   readonly heldMs: number;
-}
-
-/** What one of several nodes said. */
-export interface NodeReason {
-  readonly node: string;
-  readonly reason: string;
 }
 
 /** Busy: not acquired within `wait`. */

@@ -114,8 +114,9 @@ export interface Grant<Cookie = unknown> {
   readonly cookie: Cookie;
 }
 
-/** What one of several nodes says, for people. */
-export interface NodeWord {
+/** What one node of a store with several nodes reports about a key. */
+export interface NodeReason {
+  /** The address of the node, without a password. */
   readonly node: string;
   readonly reason: string;
 }
@@ -148,7 +149,7 @@ export interface Busy {
   /** How many hold the keys, where the store knows. */
   readonly holderCount?: number;
   /** What each node said, where the store has several. */
-  readonly nodes?: readonly NodeWord[];
+  readonly nodes?: readonly NodeReason[];
 }
 
 export type AttemptAnswer<Cookie = unknown> =
@@ -223,7 +224,7 @@ export interface LockInfo {
   /** null where the store cannot know them. */
   readonly waiters: readonly WaiterInfo[] | null;
   /** What each node says, where the store has several. */
-  readonly nodes?: readonly NodeWord[];
+  readonly nodes?: readonly NodeReason[];
 }
 
 export interface RevokeOptions {

@@ -102,6 +102,40 @@ describe("an etcd with authentication", () => {
     await expect(wrong(elsewhere)).rejects.toThrow(/may not do that/);
   });
 
+  it("asks the credentials function again when the password has changed", async () => {
+    const url = await guarded();
+    const gateway = new Gateway(url.replace("etcd://", ""));
+    const logIn = async (name: string, password: string): Promise<string> =>
+      (await gateway.ask<{ token: string }>("auth/authenticate", { name, password })).token;
+    let password = "p:w/d@";
+    const byPassword = locks(etcd({ url, credentials: () => ({ user: "app", password }) }));
+    const byToken = locks(etcd({ url, credentials: async () => ({ token: await logIn("app", password) }) }));
+    const held = [await byPassword.acquire("one"), await byToken.acquire("two")];
+    gateway.token = await logIn("root", "r");
+    password = "next";
+    await gateway.ask("auth/user/changepw", { name: "app", password });
+    for (const lease of held) expect(await lease.verify()).toBe(true);
+    expect(await (await byToken.acquire("three")).release()).toBe(true);
+    for (const lease of held) expect(await lease.release()).toBe(true);
+  });
+
+  it("reports a credentials function that fails or returns something else (P17)", async () => {
+    const url = await guarded();
+    const failing = locks(etcd({ url, credentials: () => Promise.reject(new Error("no secret today")) }));
+    await expect(failing.tryAcquire("key")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: true,
+      message: "credentials() of etcd() failed: no secret today",
+    });
+    const wrong = locks(etcd({ url, credentials: (() => ({ password: "secret" })) as never }));
+    await expect(wrong.acquire("key")).rejects.toMatchObject({
+      code: "ERR_LOCK_ARGUMENT",
+      message: expect.stringMatching(
+        /must return \{ user, password \}.*got an object with password$/,
+      ) as string,
+    });
+  });
+
   it("goes on when its tokens have been forgotten", async () => {
     const url = await guarded();
     const one = locks(url.replace("etcd://", "etcd://app:p%3Aw%2Fd%40@"));

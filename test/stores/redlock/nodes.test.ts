@@ -246,6 +246,7 @@ describe("nodes that forget", () => {
     const strict = world.locks({ namespace, allow: [] }, { maxTtl: "30m" });
     const error = await failure(strict.acquire("k", { wait: 0 }));
     expect(error).toMatchObject({ code: "ERR_LOCK_QUORUM" });
+    expect((error as QuorumError).message).toContain('start once with allow: ["fresh-nodes"]');
     const out = /^was restarted or emptied, votes again in \d+ s$/;
     expect((error as QuorumError).nodes.filter(({ reason }) => out.test(reason)).length).toBeGreaterThan(2);
     await (await world.locks({ namespace: world.name() }).acquire("k")).release();
