@@ -28,7 +28,7 @@ describe("a server that is not there yet", () => {
     const short = await box.run(["run", ...store, "--wait", "300ms", "k", "--", "true"]);
     expect(short.code).toBe(69);
     const waiting = box.start(["run", ...store, "--wait", "100s", "k", "--", "echo", "ran"]);
-    await waiting.says(/the store cannot be asked/, "stderr");
+    await waiting.says(/waiting, but the store does not answer/, "stderr");
     const server = await startRedis({ own: true, port });
     try {
       expect(await waiting.ended).toMatchObject({ code: 0, stdout: "ran\n" });
