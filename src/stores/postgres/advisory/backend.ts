@@ -14,7 +14,7 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../../core/store.ts";
-import { damagedRow } from "../../shared/record-shape.ts";
+import { damagedRow } from "../../shared/record-validation.ts";
 import type { CallContext } from "../../shared/retry-while-unsent.ts";
 import { findings } from "../health.ts";
 import { isServerError, postgresError } from "../errors.ts";
