@@ -166,8 +166,8 @@ describe("a client", () => {
 });
 
 describe("a URL", () => {
-  it("to nobody is refused at once, by name, with either package (P13, P17)", async () => {
-    for (const driver of ["redis", "ioredis"] as const) {
+  it("to nobody is refused at once, by name, with and without a package (P13, P17)", async () => {
+    for (const driver of [undefined, "redis", "ioredis"] as const) {
       const locks = createLocks(redis({ url: "redis://127.0.0.1:1", driver }));
       await expect(answered(() => locks.tryAcquire("k"))).rejects.toMatchObject({
         code: "ERR_STORE_UNAVAILABLE",
@@ -191,7 +191,7 @@ describe("a URL", () => {
       "+info",
     );
     const address = world.url.slice("redis://".length);
-    for (const driver of ["redis", "ioredis"] as const) {
+    for (const driver of [undefined, "redis", "ioredis"] as const) {
       const store = await world.open({ url: `redis://lock:pa%2520ss@${address}/3`, driver });
       expect(await store.check(io)).toBeDefined();
       await expect(world.open({ url: `redis://lock:wrong@${address}`, driver })).rejects.toMatchObject({

@@ -366,9 +366,9 @@ describe("the record of a semaphore", () => {
 
 describe("the subscription", () => {
   it("comes back after its connection was lost, and the heartbeat is the net meanwhile (P11)", async () => {
-    for (const driver of ["redis", "ioredis"] as const) {
+    for (const driver of [undefined, "redis", "ioredis"] as const) {
       const own = await world.open({ url: world.url, driver });
-      const [a, b] = [request(driver), request(driver)];
+      const [a, b] = [request(driver ?? "own"), request(driver ?? "own")];
       const lastFences = await fencesOf(store, a);
       let notifications = 0;
       await own.subscribe?.(b, () => (notifications += 1));
