@@ -100,7 +100,7 @@ class OwnConnection extends ClientConnection {
     this.#socket?.destroy();
     const open = this.#open.slice(this.#first);
     [this.#open, this.#first] = [[], 0];
-    for (const { reject } of open) reject(new Error("Connection is closed."));
+    for (const command of open) command.reject(new Error("Connection is closed."));
   }
 
   #connectSocket(): Promise<void> {
@@ -126,7 +126,7 @@ class OwnConnection extends ClientConnection {
       });
       socket.on("error", failed);
       socket.on("close", () => failed(new Error("the server hung up")));
-      socket.on("data", (chunk) => {
+      socket.on("data", (chunk: Buffer) => {
         try {
           parser.push(chunk);
         } catch (error) {
