@@ -158,12 +158,12 @@ describe("lose", () => {
     expect(readers.map(({ held }) => held)).toEqual([false, false]);
   });
 
-  it("rejects a key that these locks do not hold", async () => {
+  it("rejects a key that these locks must be held by these locks", async () => {
     const locks = fresh();
     expect(() => locks.lose("k")).toThrow(InvalidArgumentError);
     locks.busy("k");
     await locks.tryAcquire("k");
-    expect(() => locks.lose("k")).toThrow("do not hold");
+    expect(() => locks.lose("k")).toThrow("must be held by these locks");
   });
 });
 
