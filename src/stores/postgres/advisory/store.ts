@@ -1,8 +1,7 @@
-// The store contract over locks that end with their connection, on a database with a SessionBackend. Each
-// lock has a session of its own. If core stops waiting for a call, the session is closed, because its
-// state is then unknown.
+// The contract on session locks. A lock has a session of its own, and lives and dies with it. A call that is
+// given up ends its session, because nobody could tell any more what that session holds.
 
-import { StoreUnavailableError, UnsupportedError } from "../../core/errors.ts";
+import { StoreUnavailableError } from "../../../core/errors.ts";
 import type {
   AttemptAnswer,
   Finding,
@@ -20,51 +19,47 @@ import type {
   RevokeOptions,
   StoreEnv,
   TransactionDesk,
-} from "../../core/store.ts";
-import { abandonEach } from "./abandon-each.ts";
-import { EndedIds } from "./ended-ids.ts";
-import { toBusy } from "./busy.ts";
-import type { Subscriptions } from "./subscriptions.ts";
-import type { LockSession, SessionBackend } from "./session-backend.ts";
-import { type Phase, SessionRequest } from "./session-request.ts";
+} from "../../../core/store.ts";
+import { abandonEach } from "../../shared/abandon-each.ts";
+import { toBusy } from "../../shared/busy.ts";
+import { EndedIds } from "../../shared/ended-ids.ts";
+import { advisoryGuarantees } from "../guarantees.ts";
+import type { AdvisoryBackend } from "./backend.ts";
+import type { Notifications } from "./notifications.ts";
+import { AdvisoryRequest, type Phase } from "./request.ts";
+import type { Session } from "./session.ts";
 
-/** How long the reply of a session whose wait has ended may take. */
+/** How long the reply to a wait that is over may take. */
 const REPLY_MS = 200;
 
-export class SessionStore<S extends LockSession> implements OpenStore<null> {
-  readonly guarantees: Guarantees;
-  readonly #backend: SessionBackend<S>;
+export class AdvisoryStore implements OpenStore<null> {
+  readonly guarantees: Guarantees = advisoryGuarantees;
+  readonly #backend: AdvisoryBackend;
   readonly #env: StoreEnv;
-  readonly #subscriptions: Subscriptions;
-  readonly #requests = new Map<string, SessionRequest<S>>();
+  readonly #notifications: Notifications;
+  readonly #requests = new Map<string, AdvisoryRequest>();
   readonly #ended = new EndedIds();
-  #lossListener: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
-  #closed = false;
+  #reportLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
+  #isClosed = false;
 
-  /** `subscriptions` receives the revocations that the backend is notified of. */
-  constructor(
-    backend: SessionBackend<S>,
-    subscriptions: Subscriptions,
-    guarantees: Guarantees,
-    env: StoreEnv,
-  ) {
+  /** `notifications`: where the backend reports revocations. */
+  constructor(backend: AdvisoryBackend, notifications: Notifications, env: StoreEnv) {
     this.#backend = backend;
-    this.#subscriptions = subscriptions;
-    this.guarantees = guarantees;
+    this.#notifications = notifications;
     this.#env = env;
   }
 
   attempt(request: Request, io: Io): Promise<AttemptAnswer<null>> {
     if (this.#ended.has(request.id)) return Promise.resolve({ ended: true });
-    const own = this.#requests.get(request.id) ?? new SessionRequest<S>(request);
+    const own = this.#requests.get(request.id) ?? new AdvisoryRequest(request);
     this.#requests.set(request.id, own);
-    return this.#run("try for the lock", request.keys[0], async () => {
-      const answer = await own.runExclusive(() => this.#attempt(own, request, io));
+    return this.#do("acquire the lock", request.keys[0], async () => {
+      const answer = await own.run(() => this.#attempt(own, request, io));
       if ("ended" in answer || ("busy" in answer && !request.queue)) {
         this.#requests.delete(request.id);
         this.#ended.add(request.id, this.#env.system.monoMs());
       }
-      this.#backend.clean(io);
+      this.#backend.cleanIfDue(io);
       return answer;
     });
   }
@@ -83,18 +78,18 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     options: ReleaseOptions,
     io: Io,
   ): Promise<"released" | "not-held"> {
-    return this.#run("be told of the release", request.keys[0], async () =>
+    return this.#do("release the lock", request.keys[0], async () =>
       (await this.#end(request, options.lastFences[0] ?? null, io)) ? "released" : "not-held",
     );
   }
 
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]> {
     return abandonEach(requests, io, (request, once) =>
-      this.#run("be told that the request has ended", request.keys[0], () => this.#end(request, null, once)),
+      this.#do("end the request", request.keys[0], () => this.#end(request, null, once)),
     );
   }
 
-  /** Closes the connection: the server then releases the lock. */
+  /** The server ends the lock when it sees the end of the connection. */
   forget(request: Request): void {
     this.#ended.add(request.id, this.#env.system.monoMs());
     const session = this.#requests.get(request.id)?.session ?? null;
@@ -105,47 +100,47 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   }
 
   subscribe(request: Request, wake: () => void): Promise<() => void> {
-    const off = this.#subscriptions.add(request.id, wake);
+    const off = this.#notifications.subscribe(request.id, wake);
     if (this.#requests.get(request.id)?.phase === "locked") wake();
     return Promise.resolve(off);
   }
 
-  onLoss(listener: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    this.#lossListener = listener;
-    const off = this.#subscriptions.onLoss((id, reason, detail) => {
-      if (this.#requests.has(id)) listener(id, reason, detail);
+  onLoss(report: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    this.#reportLoss = report;
+    const off = this.#notifications.onLoss((id, reason, detail) => {
+      if (this.#requests.has(id)) report(id, reason, detail);
     });
     return () => {
-      this.#lossListener = null;
+      this.#reportLoss = null;
       off();
     };
   }
 
   owns(request: Request, _cookie: null, io: Io): Promise<boolean> {
-    return this.#run("be asked for the owner", request.keys[0], async () => {
+    return this.#do("tell who holds the lock", request.keys[0], async () => {
       const own = this.#requests.get(request.id);
       if (own === undefined) return false;
-      return (await own.runExclusive(() => this.#touch(own, own.fence, null, io))).state === "renewed";
+      return (await own.run(() => this.#renewOne(own, own.fence, null, io))).state === "renewed";
     });
   }
 
   note(request: Request, _cookie: null, note: Note, io: Io): Promise<void> {
-    return this.#run("write the note", request.keys[0], async () => {
+    return this.#do("write the note", request.keys[0], async () => {
       if (this.#requests.get(request.id)?.phase !== "held") return;
       await this.#backend.note(request.id, note?.waitingFor ?? null, io);
     });
   }
 
-  /** `waiters` is null: the server knows only the waiters whose session waits in it at the moment. */
+  /** Without waiters: the server knows a waiter only while its session waits. */
   inspect(key: string, io: Io): Promise<LockInfo | null> {
-    return this.#run("be asked who holds the lock", key, async () => {
+    return this.#do("inspect the lock", key, async () => {
       const { holders } = await this.#backend.inspect(key, null, io);
       return holders.length === 0 ? null : { key, limit: 1, holders, waiters: null };
     });
   }
 
   async *list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo> {
-    const all = await this.#run("list the locks", undefined, () => this.#backend.list(options.prefix, io));
+    const all = await this.#do("list the locks", undefined, () => this.#backend.list(options.prefix, io));
     let left = options.limit;
     for (const info of all) {
       if (left <= 0) return;
@@ -155,31 +150,29 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   }
 
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer> {
-    return this.#run("revoke the lock", key, () => this.#backend.revoke(key, options, io));
+    return this.#do("revoke the lock", key, () => this.#backend.revoke(key, options, io));
   }
 
   check(io: Io): Promise<readonly Finding[]> {
-    return this.#run("be checked", undefined, () => this.#backend.check(io));
+    return this.#do("be checked", undefined, () => this.#backend.check(io));
   }
 
   inTransaction(tx: unknown): TransactionDesk {
-    const transaction = this.#backend.inTransaction?.(tx);
-    if (transaction === undefined) throw new UnsupportedError("this store cannot lock in a transaction");
+    const locks = this.#backend.inTransaction(tx);
     return {
-      attempt: (spec, io) =>
-        this.#run("lock in the transaction", spec.keys[0], () => transaction.attempt(spec, io)),
+      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys[0], () => locks.attempt(wish, io)),
     };
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#subscriptions.clear();
+    this.#isClosed = true;
+    this.#notifications.clear();
     for (const { session } of this.#requests.values()) if (session !== null) session.onEnd = null;
     this.#requests.clear();
     await this.#backend.close();
   }
 
-  async #attempt(own: SessionRequest<S>, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+  async #attempt(own: AdvisoryRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
     if (own.session?.dead === true || own.phase === "lost") {
       const { phase, session } = own;
       own.session = null;
@@ -188,38 +181,38 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
       if (phase === "held") return { ended: true };
     }
     if (own.phase === "held") {
-      const { state } = await this.#touch(own, own.fence, null, io);
+      const { state } = await this.#renewOne(own, own.fence, null, io);
       return state === "renewed" ? granted(own, request) : { ended: true };
     }
-    if (own.phase === "waiting") return this.#stillBusy(own, request, io);
+    if (own.phase === "waiting") return this.#askWhileWaiting(own, request, io);
     const session = (own.session ??= await this.#backend.open(io));
     if (this.#ended.has(request.id)) {
-      // The request was released or abandoned while its session was opened.
+      // It was given up while its session was opened.
       own.session = null;
-      this.#backend.reuse(session);
+      this.#backend.giveBack(session);
       return { ended: true };
     }
-    if (await this.#take(own, session, io)) return granted(own, request);
+    if (await this.#acquire(own, session, io)) return granted(own, request);
     if (request.queue) {
-      own.wait(session, this.#backend.wait(session, own), () =>
-        this.#subscriptions.deliver(`look ${request.id}`),
+      own.startWaiting(session, this.#backend.waitForLock(session, own), () =>
+        this.#notifications.wake(request.id),
       );
     } else {
       own.session = null;
-      this.#backend.reuse(session);
+      this.#backend.giveBack(session);
     }
     const { holders } = await this.#backend.inspect(request.keys[0] as string, null, io);
     return { busy: toBusy(holders, (holder) => holder, this.guarantees.pollMs) };
   }
 
-  /** Takes the lock if it is free, or draws the fence of a lock that the session already has. */
-  async #take(own: SessionRequest<S>, session: S, io: Io): Promise<boolean> {
+  /** Takes the lock if it is free, or draws the fence of one that the session has waited for. */
+  async #acquire(own: AdvisoryRequest, session: Session, io: Io): Promise<boolean> {
     session.onEnd = () => {
-      if (own.phase === "held") this.#lossListener?.(own.request.id, "session");
+      if (own.phase === "held") this.#reportLoss?.(own.request.id, "session");
     };
     try {
       const drawn = own.phase === "locked" ? this.#backend.drawFence(session, own, io) : null;
-      const fence = await (drawn ?? this.#backend.take(session, own, io));
+      const fence = await (drawn ?? this.#backend.tryLock(session, own, io));
       if (fence === null) return false;
       own.fence = fence;
       own.phase = "held";
@@ -231,13 +224,13 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     }
   }
 
-  /** For a session that waits in the server. Another session asks about it. */
-  async #stillBusy(own: SessionRequest<S>, request: Request, io: Io): Promise<AttemptAnswer<null>> {
-    const session = own.session as S;
-    const { own: ownState, holders } = await this.#backend.inspect(request.keys[0] as string, session, io);
-    if (ownState === "waits") return { busy: toBusy(holders, (holder) => holder, this.guarantees.pollMs) };
-    // The session has the lock, or is gone. Wait for its reply. If none comes, its connection is dead.
-    await Promise.race([own.waited, io.sleep(REPLY_MS)]);
+  /** The session waits in the server, so the question goes through another one. */
+  async #askWhileWaiting(own: AdvisoryRequest, request: Request, io: Io): Promise<AttemptAnswer<null>> {
+    const session = own.session as Session;
+    const { state, holders } = await this.#backend.inspect(request.keys[0] as string, session, io);
+    if (state === "waits") return { busy: toBusy(holders, (holder) => holder, this.guarantees.pollMs) };
+    // The session has the lock or is gone. If the reply does not come either, the connection is of no use.
+    await Promise.race([own.waitEnded, io.sleep(REPLY_MS)]);
     if ((own.phase as Phase) === "locked") return this.#attempt(own, request, io);
     session.kill();
     return { busy: toBusy(holders, (holder) => holder, 0) };
@@ -246,21 +239,21 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
   #renew({ request, ttlMs, lastFences, label }: RenewItem<null>, io: Io): Promise<RenewAnswer> {
     const own = this.#requests.get(request.id);
     if (own === undefined) return Promise.resolve({ state: "lost", reason: "gone" });
-    // Never shorten: of two concurrent renewals, the server may have confirmed the longer one first.
+    // Never less: of two renewals under way the one that asked for more may have been confirmed already.
     own.lastsMs = Math.max(own.lastsMs, ttlMs + request.graceMs);
-    return this.#run("renew the lease", request.keys[0], () =>
-      own.runExclusive(async () => {
-        const answer = await this.#touch(own, lastFences[0] ?? own.fence, label, io);
+    return this.#do("renew the lease", request.keys[0], () =>
+      own.run(async () => {
+        const answer = await this.#renewOne(own, lastFences[0] ?? own.fence, label, io);
         return answer.state === "renewed" ? { ...answer, validMs: ttlMs } : answer;
       }),
     );
   }
 
-  async #touch(own: SessionRequest<S>, used: bigint, label: string | null, io: Io): Promise<RenewAnswer> {
+  async #renewOne(own: AdvisoryRequest, used: bigint, label: string | null, io: Io): Promise<RenewAnswer> {
     const { session, phase } = own;
     if (session === null || session.dead || phase !== "held") return { state: "lost", reason: "session" };
-    const answer = await this.#backend.touch(session, own, { used, label }, io).catch((error: unknown) => {
-      // The server releases the lock when the connection ends.
+    const answer = await this.#backend.renew(session, own, { used, label }, io).catch((error: unknown) => {
+      // The lock has ended with its connection.
       if (session.dead) return "ended" as const;
       throw error;
     });
@@ -270,7 +263,7 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     return { state: "lost", reason: "revoked", detail: answer.revoked };
   }
 
-  /** `used` null: the last used fence is unknown. */
+  /** `used` null: nobody can say which fences were used. */
   async #end(request: Request, used: bigint | null, io: Io): Promise<boolean> {
     this.#ended.add(request.id, this.#env.system.monoMs());
     const own = this.#requests.get(request.id);
@@ -280,17 +273,16 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
       return false;
     }
     session.onEnd = null;
-    // Only an idle session with a lock can release it by a statement. An abandoned request does not wait
-    // for a running statement. In all other cases the session is closed.
+    // Only a session that holds the lock can release it, and nobody waits for one that is to be given up.
     if (own.phase !== "held" || session.dead || (own.isBusy && used === null)) {
       await this.#backend.end(session, io);
       this.#requests.delete(request.id);
       return false;
     }
     try {
-      const held = await own.runExclusive(() => this.#backend.release(session, own, used, io));
+      const held = await own.run(() => this.#backend.release(session, own, used, io));
       this.#requests.delete(request.id);
-      this.#backend.reuse(session);
+      this.#backend.giveBack(session);
       return held;
     } catch (error) {
       session.kill();
@@ -298,19 +290,16 @@ export class SessionStore<S extends LockSession> implements OpenStore<null> {
     }
   }
 
-  async #run<T>(doing: string, key: string | undefined, run: () => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreUnavailableError("the store is closed", { key, retryable: false });
+  async #do<T>(doing: string, key: string | undefined, run: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new StoreUnavailableError("the store is closed", { key, retryable: false });
     try {
       return await run();
     } catch (error) {
-      throw this.#backend.toError(error, doing, key);
+      throw this.#backend.toLockError(error, doing, key);
     }
   }
 }
 
-function granted<S extends LockSession>(
-  { fence, room }: SessionRequest<S>,
-  { ttlMs }: Request,
-): AttemptAnswer<null> {
-  return { granted: { fences: [fence], reservedFences: room, validMs: ttlMs, cookie: null } };
+function granted({ fence, reservedFences }: AdvisoryRequest, { ttlMs }: Request): AttemptAnswer<null> {
+  return { granted: { fences: [fence], reservedFences, validMs: ttlMs, cookie: null } };
 }
