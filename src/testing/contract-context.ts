@@ -1,6 +1,6 @@
-// The context of a case at the level `contract`: open stores, test clients, unused keys, and time. If the store
-// uses the clock of this machine, time is virtual, bounds are exact and nothing really waits. Otherwise the same
-// case waits in real time, and its assertions also hold on a slow machine.
+// The context of a case at the level `contract`: open stores, test clients, unused keys, and time. If the
+// store uses the clock of this machine, time is virtual, bounds are exact and nothing really waits.
+// Otherwise the same case waits in real time, and its assertions also hold on a slow machine.
 
 import assert from "node:assert/strict";
 import type { Guarantees, LockInfo, OpenStore } from "../core/store.ts";

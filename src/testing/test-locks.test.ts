@@ -158,7 +158,7 @@ describe("lose", () => {
     expect(readers.map(({ held }) => held)).toEqual([false, false]);
   });
 
-  it("rejects a key that these locks must be held by these locks", async () => {
+  it("rejects a key that these locks do not hold", async () => {
     const locks = fresh();
     expect(() => locks.lose("k")).toThrow(InvalidArgumentError);
     locks.busy("k");
