@@ -44,7 +44,7 @@ async function timed(count: number, work: () => Promise<unknown>): Promise<numbe
 /** One transaction that creates a key on a lease if it is not there, and one that deletes it: over the very same client. */
 async function bareTransactions(cluster: EtcdCluster): Promise<{ cycle(): Promise<void>; close(): void }> {
   const endpoints = cluster.members.map(({ endpoint }) => endpoint);
-  const client = new Cluster(grpc, { endpoints, tls: null, user: null, probeKey: "bench/" }, nodeSystem);
+  const client = new Cluster(grpc, { endpoints, probeKey: "bench/" }, nodeSystem);
   const io = { signal: new AbortController().signal };
   const lease = 4_711;
   await client.grantLease(lease, 600, io);

@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { readUsage } from "../scripts/usage.mjs";
 import { writeSuiteResult } from "./results.ts";
 
 const SUITES: Readonly<Record<string, () => Promise<{ run(): Promise<object> }>>> = {
@@ -50,15 +51,19 @@ function measureAll(): void {
   }
 }
 
-const wish = process.argv[2] ?? "";
+const wishes = ["--all", "--report", ...Object.keys(SUITES)];
+const wish = readUsage(`usage: npm run bench -- ${Object.keys(SUITES).join("|")}|--all|--report`, (args) => {
+  const [first, ...others] = args;
+  if (first === undefined) throw new Error("name a suite, or say --all or --report");
+  const wrong = wishes.includes(first) ? others[0] : first;
+  if (wrong !== undefined) throw new Error(`there is no suite ${wrong}`);
+  return first;
+});
 if (wish === "--report") (await import("./report/index.ts")).report();
 else if (wish === "--all") {
   measureAll();
   (await import("./report/index.ts")).report();
-} else if (wish in SUITES) {
+} else {
   installPeers();
   await measure(wish);
-} else {
-  console.error(`usage: npm run bench -- ${Object.keys(SUITES).join("|")}|--all|--report`);
-  process.exit(64);
 }

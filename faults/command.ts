@@ -1,6 +1,7 @@
 // The command line of `npm run faults`: what can be asked for, and what is said to who asks for something else.
 
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../scripts/usage.mjs";
 import { toMs } from "../src/core/duration.ts";
 import { MIXED } from "./plugins/index.ts";
 import { type Cheat, CHEATS, DEFAULTS, type RunSettings } from "./settings.ts";
@@ -31,11 +32,8 @@ export const USAGE = `npm run faults -- [--store NAME] [--fault NAME] [options]
 
 Exits with 0 when every promise was kept, 1 when one was not or a run could not be made, 64 when the command was wrong.`;
 
-/** As sysexits.h has it. */
-export const WRONG_USAGE = 64;
-
 export interface Command {
-  readonly do: "help" | "list" | "report" | "outage" | "half-open" | "all" | "missing" | "one";
+  readonly do: "list" | "report" | "outage" | "half-open" | "all" | "missing" | "one";
   /** Null where none was named. */
   readonly store: string | null;
   readonly fault: string;
@@ -65,34 +63,28 @@ export function parse(args: readonly string[]): Command {
       missing: { type: "boolean", default: false },
       list: { type: "boolean", default: false },
       report: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
       "no-result": { type: "boolean", default: false },
     },
   });
   const { store, fault, grace } = values;
   if (store !== undefined && !targetNames.includes(store)) throw new Error(`there is no store ${store}`);
   const cheats = (values.cheat?.split(",") ?? []).map(cheatNamed);
-  const kinds = ["help", "list", "report", "outage", "half-open", "missing", "all"] as const;
+  const kinds = ["list", "report", "outage", "half-open", "missing", "all"] as const;
   return {
     do: kinds.find((kind) => values[kind]) ?? "one",
     store: store ?? null,
     fault,
     settings: {
-      seed: count("seed", values.seed),
-      seconds: count("seconds", values.seconds),
-      clients: count("clients", values.clients),
-      tasks: count("tasks", values.tasks),
+      seed: wholeNumber("--seed", values.seed),
+      seconds: wholeNumber("--seconds", values.seconds),
+      clients: wholeNumber("--clients", values.clients),
+      tasks: wholeNumber("--tasks", values.tasks),
       cheats,
       graceMs: grace === undefined ? undefined : toMs("--grace", grace),
     },
-    perSecond: count("rate", values.rate),
+    perSecond: wholeNumber("--rate", values.rate),
     keepsResult: !values["no-result"] && cheats.length === 0 && grace === undefined && fault !== MIXED,
   };
-}
-
-function count(name: string, text: string): number {
-  if (/^\d+$/.test(text)) return Number(text);
-  throw new Error(`--${name} is ${JSON.stringify(text)}: it is a whole number`);
 }
 
 function cheatNamed(name: string): Cheat {

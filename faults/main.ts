@@ -5,10 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { putJsonLine } from "../scripts/json-lines.ts";
-import { type Command, parse, USAGE, WRONG_USAGE } from "./command.ts";
+import { ranNow } from "../scripts/ran-now.ts";
+import { readUsage } from "../scripts/usage.mjs";
+import { type Command, parse, USAGE } from "./command.ts";
 import { faultsOf, MIXED } from "./plugins/index.ts";
 import { HALF_OPEN_RESULTS, halfOpen, judgedHalfOpen } from "./half-open.ts";
-import { judged, outage } from "./outage.ts";
+import { judged, outage, OUTAGE_RESULTS } from "./outage.ts";
 import { readResults, writePage, writeResult } from "./results.ts";
 import { run } from "./run.ts";
 import { DEFAULTS } from "./settings.ts";
@@ -16,9 +18,9 @@ import { targetNamed, targetNames } from "./targets/index.ts";
 
 const SHOWN = 10;
 
-const command = understood();
+const command = readUsage(USAGE, parse);
 try {
-  if (command !== null) await obey(command);
+  await obey(command);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
@@ -26,22 +28,9 @@ try {
 // Not left to itself: Node 20 may turn in circles at its end, for ever, where a socket was reset while it was written to.
 process.exit();
 
-/** Null when it was not, which has been said. */
-function understood(): Command | null {
-  try {
-    return parse(process.argv.slice(2));
-  } catch (error) {
-    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
-    process.exitCode = WRONG_USAGE;
-    return null;
-  }
-}
-
 async function obey(asked: Command): Promise<void> {
   const stores = asked.store === null ? targetNames : [asked.store];
   switch (asked.do) {
-    case "help":
-      return console.log(USAGE);
     case "report":
       return writePage();
     case "list":
@@ -81,12 +70,15 @@ async function runHalfOpen(stores: readonly string[], { keepsResult }: Command):
     console.log(line);
     for (const one of wrong) console.error(one);
     if (wrong.length > 0) process.exitCode = 1;
-    if (keepsResult) putJsonLine(HALF_OPEN_RESULTS, figures, (one) => one.store);
+    if (keepsResult) putJsonLine(HALF_OPEN_RESULTS, { ...figures, ...ranNow() }, (one) => one.store);
   }
 }
 
-async function runOutage(store: string, { settings, perSecond }: Command): Promise<void> {
+async function runOutage(store: string, { settings, perSecond, keepsResult }: Command): Promise<void> {
   for (const figures of await outage({ store, seconds: settings.seconds, perSecond })) {
+    if (keepsResult) {
+      putJsonLine(OUTAGE_RESULTS, { ...figures, ...ranNow() }, (one) => `${one.store}-${one.phase}`);
+    }
     const { line, wrong } = judged(figures);
     console.log(`${store}, ${line}`);
     for (const one of wrong) console.error(`${store}, ${one}`);

@@ -43,11 +43,17 @@ export interface OutageSettings {
 }
 
 export interface OutageFigures extends ClientFigures {
+  readonly store: string;
   readonly phase: "frozen" | "refused";
+  readonly seconds: number;
+  readonly perSecond: number;
+  /** What ran behind the store. */
+  readonly server: string | null;
   /** How much more the client holds after the load than before the outage. */
   readonly heapGrowthMb: number;
 }
 
+export const OUTAGE_RESULTS: string = join(import.meta.dirname, "outage.jsonl");
 const WARM_SECONDS = 2;
 const IDLE_SECONDS = 4;
 const SIGN_OF_LIFE_MS = 120_000;
@@ -73,7 +79,9 @@ export async function outage({ store, seconds, perSecond }: OutageSettings): Pro
       await target.settled?.();
       const recovered = await client.ask({ do: "recover" });
       const heapGrowthMb = idle.heapMb - before.heapMb;
-      figures.push({ phase, ...load, ...idle, ...recovered, heapGrowthMb });
+      const server = target.version ?? null;
+      const run = { store, phase, seconds, perSecond, server };
+      figures.push({ ...run, ...load, ...idle, ...recovered, heapGrowthMb });
     }
     return figures;
   } finally {

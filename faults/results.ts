@@ -1,11 +1,13 @@
-// The results of fault runs, faults/results.jsonl with one line per store and fault, and the page made of
-// them. The page claims nothing that is not in that file.
+// The results of fault runs, faults/results.jsonl with one line per store, fault and seed, and the page made
+// of them. The page claims nothing that is not in that file.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { markdownTable } from "../scripts/generated.ts";
 import { putJsonLine, readJsonLines } from "../scripts/json-lines.ts";
+import { ranNow, type RanNow } from "../scripts/ran-now.ts";
 import type { Figures } from "./figures.ts";
-import { matrix } from "./matrix.ts";
+import { matrix, totals } from "./matrix.ts";
 import { moreEvidence } from "./more-evidence.ts";
 import type { RunSettings } from "./settings.ts";
 
@@ -13,27 +15,22 @@ const ROOT: string = join(import.meta.dirname, "..");
 const FILE: string = join(import.meta.dirname, "results.jsonl");
 const PAGE: string = join(ROOT, "docs", "appendix", "evidence.md");
 
-export interface Result extends Figures {
+export interface Result extends Figures, RanNow {
   readonly store: string;
   readonly fault: string;
   readonly seed: number;
   readonly seconds: number;
   readonly clients: number;
-  readonly versions: { readonly node: string; readonly holdfast: string; readonly server?: string };
 }
 
 /** The dot sorts a fault after those that extend its name: `cut-replies` comes before `cut`. */
-export const runOf = ({ store, fault }: Result): string => `${store}-${fault}.`;
+export const runOf = ({ store, fault, seed }: Result): string => `${store}-${fault}. ${seed}`;
 
 export function writeResult(settings: RunSettings, figures: Figures, server: string | null): void {
   const { store, fault, seed, seconds, clients } = settings;
-  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
-  const versions = {
-    node: process.version,
-    holdfast: manifest.version,
-    ...(server === null ? {} : { server }),
-  };
-  const result: Result = { store, fault, seed, seconds, clients, versions, ...figures };
+  const { measured, versions: own } = ranNow();
+  const versions = server === null ? own : { ...own, server };
+  const result: Result = { store, fault, seed, seconds, clients, measured, versions, ...figures };
   putJsonLine(FILE, result, runOf);
 }
 
@@ -47,55 +44,60 @@ export function readResults(): Result[] {
 
 const HEAD = `# Evidence
 
-Real processes under real faults. Each run starts client processes that take leases of 300 to 1,500 ms of every kind, act on
-a register behind a fence guard and on one without, renew and let go, while one kind of fault strikes them; a separate
-process owns the registers and keeps its own log. All processes write down what they believed and when, on the clock that
-they share. Afterwards the histories are merged and judged by the checkers that the simulator uses: exclusion (P1), honest
-windows (P2), fences (P3), the guarded register (P4), ownership (P5, P6), losses told in time (P7), one named outcome per
-request (P8, P9, P17), recovery once the faults stop (P10), bounds (P13), nothing left (P16). Any violation fails the run.
+Real processes run under real faults. Each run starts client processes that take leases of 300 to 1,500 ms of
+every kind. They write to a register behind a fence guard and to a register without one, renew and release.
+One kind of fault strikes meanwhile. A separate process owns the registers and keeps its own log. All
+processes record what they believed and when, on the clock that they share.
 
-To repeat a row, or all rows of a store, and to make this page again:
+After the run the histories are merged and judged by the checkers of the simulator: exclusion (P1), windows
+(P2), fences (P3), the guarded register (P4), ownership (P5, P6), timely losses (P7), one named outcome per
+request (P8, P9, P17), recovery after the faults (P10), bounds (P13) and nothing left behind (P16). Any
+violation fails the run. Clients that lie in one way each test the checkers
+(\`test/faults/self-check.long.test.ts\`).
+
+These commands repeat a run, run all faults of a store, run what has no result yet, and generate this page:
 
 \`\`\`sh
 npm run faults -- --store local --fault pause --seconds 40 --seed 1
 npm run faults -- --store local --all
 npm run faults -- --missing --seconds 20
 npm run faults -- --report
-npm run faults -- --help
 \`\`\`
 
-A seed repeats the plan of a run: who asks for what, and when which fault strikes. The machine's scheduling is its own. A
-run that fails keeps its histories, prints where they are, and takes the place of the good one in this table.
-\`full-disk\`: ENOSPC for whatever would make a file of the store's servers grow; those that end themselves,
-or wait, are started again once there is room. A strike that nobody was refused in fails the run. \`no-space\`: the same for etcd, by the quota of its database.
-\`shutdown\`: SIGTERM in the middle of the work; the client closes its locks with a drain of 100 ms and
-ends by itself. \`close\` may take 2 s beyond the drain while its process runs, else the run fails (P13).
-\`half-open\`: connections that exist fall silent, and new ones work.
-That the checkers see what they should is itself tested, with clients that lie in one way each (\`test/faults/self-check.long.test.ts\`).
+A seed repeats the plan of a run: the requests, and when which fault strikes. It does not repeat the
+scheduling of the machine. A run that fails keeps its histories and is listed below like any other.
 `;
 
 const NOTES = `
-*expected*: what the store's guarantees say of that fault. *safe*: no two holders believe at once. *fenced*: they may, and then
-the fence must keep the guarded register right; overlaps are counted, and every other promise is held against the store.
-*losses*: leases that ended against their holder's will, by a kill, by a pause longer than the lease, or by \`maxHold\` and
-\`renew: false\`, which some requests use. *stale writes refused*: what the guard kept out. *lost updates without guard*: what the
-same faults did to the register that has none; no lock can prevent these, the fence can. *longest recovery*: from the fault
-that hit a holder until somebody who waited had its key. *longest loop delay*: of clients that nobody had stopped, on a machine
-that ran other things too. A time in which a client's event loop did not turn, for whatever reason, is not held against
-P7, P8, P10 and P13, nor a time in which the whole machine stood still against P10 and P13; neither ever excuses an overlap or a fence.
-A wall clock that was set between a grant and its holder's first look ends the lease at once; that is not held against P8.
+The columns:
 
-One failure is not in the table: a run of \`member-restart\` on ZooKeeper (seed 11), on an overloaded machine, in which keys stayed taken
-for 45 s after three changes of the leader, by places in line that no process knew of (P10). Repeats of the same seed were clean; the table has the last one.
-What fits it is a server that shows nodes which the others have deleted, as ZooKeeper before 3.9.4 has them now and then after a leader was lost. Such a
-server, made on purpose, did the same to waiters; it is noticed and left since then (\`test/stores/zookeeper/diverged.long.test.ts\`).
+- *expected*: what the guarantees of the store say of that fault. *safe*: no two holders believe at once.
+  *fenced*: two holders may believe at once, and the fence keeps the guarded register right. Overlaps are
+  counted, and every other promise is checked.
+- *losses*: leases that ended against the will of their holder: by a kill, by a pause longer than the lease,
+  or by \`maxHold\` and \`renew: false\`, which some requests use.
+- *stale writes refused*: what the guard rejected. *lost updates without guard*: what the same faults did to
+  the register that has no guard. No lock can prevent these, the fence can.
+- *longest recovery*: from the fault that hit a holder until a waiter had its key.
+- *longest loop delay*: of clients that no fault had stopped, on a machine that ran other programs too. A time
+  in which the event loop of a client did not turn is not held against P7, P8, P10 and P13. A time in which
+  the whole machine stood still is not held against P10 and P13. Neither excuses an overlap or a fence.
 
-Faults that have to take hold are made sure of, else the run fails: \`server-clock\` asks every server for its time before it begins; \`eviction\`
-counts what was evicted and was not its own junk; \`lock-wait\` looks for a session that waits for a row.
+Some faults need a word:
 
-Not tried: \`server-clock\` on etcd. A library in front of the C library moves the clock of one process, and etcd is a Go program that asks the kernel itself.
-Setting the machine's own clock would move the clients' and everybody else's. That leases count from readings of the monotonic clock is known from etcd's source only.
-\`eviction\` on the other stores: they do not evict.
+- \`full-disk\`: ENOSPC for every write that makes a file of the servers of the store grow. A strike that
+  rejected no write fails the run. \`no-space\` does the same to etcd, through the quota of its database.
+- \`shutdown\`: SIGTERM during work. The client closes its locks with a drain of 100 ms. \`close\` may take
+  2 s beyond the drain while its process runs (P13).
+- \`half-open\`: existing connections fall silent, and new ones work.
+- \`server-clock\` asks every server for its time before it begins. \`eviction\` counts the keys of holdfast
+  that were evicted. \`lock-wait\` looks for a session that waits for a row. Each fails the run if the fault
+  did not take hold.
+- A wall clock that is set between a grant and the first look of its holder ends the lease at once. That is
+  not held against P8.
+
+Not tried: \`server-clock\` on etcd. A library in front of the C library moves the clock, and etcd asks the
+kernel itself. That its leases count from the monotonic clock is known from its source only.
 `;
 
 const COLUMNS: readonly (readonly [title: string, show: (result: Result) => string])[] = [
@@ -118,19 +120,17 @@ const COLUMNS: readonly (readonly [title: string, show: (result: Result) => stri
     ({ longestCloseMs }) => (longestCloseMs ? `${number(longestCloseMs)} ms` : ""),
   ],
   ["longest loop delay", ({ longestLoopDelayMs }) => `${number(longestLoopDelayMs)} ms`],
-  [
-    "versions",
-    ({ versions: { holdfast, server, node } }) =>
-      [`holdfast ${holdfast}`, server, `Node ${node}`].filter(Boolean).join(", "),
-  ],
+  ["day", ({ measured }) => measured],
+  ["src", ({ versions: { source } }) => source],
+  ["server", ({ versions: { server } }) => server ?? ""],
 ];
 
 const number = (value: number): string => value.toLocaleString("en");
-const row = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
 export function page(results: readonly Result[]): string {
-  const titles = row(COLUMNS.map(([title]) => title));
-  const rule = `|${"---|".repeat(COLUMNS.length)}`;
-  const rows = results.map((result) => row(COLUMNS.map(([, show]) => show(result))));
-  return [HEAD + matrix(results), "## Every run", "", titles, rule, ...rows, NOTES].join("\n");
+  const table = markdownTable(
+    COLUMNS.map(([title]) => title),
+    results.map((result) => COLUMNS.map(([, show]) => show(result))),
+  );
+  return [HEAD + totals(results) + matrix(results), "## Every run", "", table, NOTES].join("\n");
 }

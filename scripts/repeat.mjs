@@ -9,6 +9,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { startLoad } from "./load.mjs";
 import { root, vitest } from "./parts.mjs";
+import { readUsage, wholeNumber } from "./usage.mjs";
 
 const USAGE = `npm run repeat -- --times 20 [--load] [filters of vitest]
 npm run repeat -- --times 20 [--load] --whole
@@ -16,25 +17,26 @@ npm run repeat -- --times 20 [--load] --whole
   --times N   rounds, default 20
   --load      keep the processors and a disk busy meanwhile
   --whole     repeat npm test
-  filters     as vitest takes them: test/stores/redis, --project=unit, -t "a name"`;
+  filters     as vitest takes them: test/stores/redis, --project unit, -t "a name"`;
 
 const OPTIONS = {
   times: { type: "string", default: "20" },
   load: { type: "boolean", default: false },
   whole: { type: "boolean", default: false },
-  help: { type: "boolean", default: false },
+  project: { type: "string", multiple: true },
+  testNamePattern: { type: "string", short: "t" },
 };
 
-/** What is ours is taken out; the rest is vitest's. */
 function readArguments(args) {
-  const { values, tokens } = parseArgs({ args, options: OPTIONS, strict: false, tokens: true });
-  const ours = tokens.filter(({ kind, name }) => kind === "option" && name in OPTIONS);
-  const taken = new Set(
-    ours.flatMap(({ index, value, inlineValue }) =>
-      value === undefined || inlineValue ? [index] : [index, index + 1],
-    ),
-  );
-  return { ...values, filters: args.filter((_arg, index) => !taken.has(index)) };
+  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  const { times, load, whole, project = [], testNamePattern } = values;
+  const filters = [
+    ...positionals,
+    ...project.map((name) => `--project=${name}`),
+    ...(testNamePattern === undefined ? [] : ["--testNamePattern", testNamePattern]),
+  ];
+  if (!whole && filters.length === 0) throw new Error("name the tests to repeat, or say --whole");
+  return { load, whole, times: wholeNumber("--times", times, 1), filters };
 }
 
 function commandOf({ whole, filters }) {
@@ -52,16 +54,8 @@ async function runRound(command, log) {
   return signal ?? code;
 }
 
-const given = readArguments(process.argv.slice(2));
-const times = Number(given.times);
-if (given.help || !Number.isInteger(times) || times < 1) {
-  console.log(USAGE);
-  process.exit(given.help ? 0 : 64);
-}
-if (!given.whole && given.filters.length === 0) {
-  console.error(`name the tests to repeat, or say --whole\n\n${USAGE}`);
-  process.exit(64);
-}
+const given = readUsage(USAGE, readArguments);
+const { times } = given;
 
 const folder = join(root, ".tmp", "repeat");
 mkdirSync(folder, { recursive: true });

@@ -6,6 +6,7 @@ import { findCompiler } from "./servers/compiler.ts";
 import { findProgram } from "./servers/packages.ts";
 import { kinds, type ServerKind } from "./servers/kinds.ts";
 import type { RunningServer } from "./servers/process.ts";
+import { readUsage } from "./usage.mjs";
 
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   all: Object.keys(kinds),
@@ -39,22 +40,31 @@ async function start(chosen: readonly ServerKind[]): Promise<void> {
   }
 }
 
-async function main(args: readonly string[]): Promise<void> {
-  const [command, ...names] = args;
-  const group = GROUPS[names[0] ?? ""];
-  const wanted = group ?? names;
-  const chosen = wanted.map((name) => (Object.hasOwn(kinds, name) ? kinds[name] : undefined));
-  const known = chosen.filter((kind) => kind !== undefined);
-  if (known.length === 0 || known.length < names.length || (command !== "start" && command !== "install")) {
-    console.error(USAGE);
-    process.exitCode = 64;
-    return;
-  }
-  await (command === "start" ? start(known) : install(known));
-  if (command === "install" && group !== undefined) console.log((await findCompiler()).path);
+interface Asked {
+  readonly command: "start" | "install";
+  readonly chosen: readonly ServerKind[];
+  /** A group was named, whose members need the compiler too. */
+  readonly isGroup: boolean;
 }
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+function parse([command, ...names]: readonly string[]): Asked {
+  if (command !== "start" && command !== "install") throw new Error("say start or install");
+  if (names.length === 0) throw new Error("name a server");
+  const group = GROUPS[names[0] as string];
+  const chosen = (group ?? names).map((name) => {
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind === undefined) throw new Error(`there is no server ${name}`);
+    return kind;
+  });
+  return { command, chosen, isGroup: group !== undefined };
+}
+
+async function obey({ command, chosen, isGroup }: Asked): Promise<void> {
+  await (command === "start" ? start(chosen) : install(chosen));
+  if (command === "install" && isGroup) console.log((await findCompiler()).path);
+}
+
+obey(readUsage(USAGE, parse)).catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 });

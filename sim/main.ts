@@ -1,28 +1,55 @@
-// `npm run sim -- --store redis --seed N --runs M`: many runs from one printed seed; the first failing one is shrunk and shown.
+// `npm run sim -- --store redis --seed N --runs M`: many runs from one printed seed. The first failing run is
+// shrunk and shown.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import fc from "fast-check";
+import { readUsage, wholeNumber } from "../scripts/usage.mjs";
+import { writeSimResult } from "./results.ts";
 import { run } from "./run.ts";
 import { type SimSettings, type SimStoreName, settingsFor, STORES } from "./settings.ts";
 
 const SHRINK_MS = 60_000;
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
-    store: { type: "string", default: "memory" },
-    runs: { type: "string", default: "1000" },
-    settings: { type: "string" },
-    keep: { type: "boolean", default: false },
-  },
+const USAGE = `npm run sim -- [--store NAME] [options]
+
+  --store NAME      which store: ${STORES.join(", ")} (default memory)
+  --seed N          repeats a series of worlds (default: any)
+  --runs N          how many worlds (default 1000)
+  --settings JSON   one world, as a failing run prints it
+  --result          records the series in sim/results.jsonl, for docs/appendix/evidence.md
+  --keep            keeps a failing world in sim/regressions, which the tests run from then on
+  --help            this
+
+Exits with 0 when every promise was kept, 1 when one was not, 64 when the command was wrong.`;
+
+const OPTIONS = {
+  seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+  store: { type: "string", default: "memory" },
+  runs: { type: "string", default: "1000" },
+  settings: { type: "string" },
+  result: { type: "boolean", default: false },
+  keep: { type: "boolean", default: false },
+} as const;
+
+const asked = readUsage(USAGE, (args) => {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const store = STORES.find((name) => name === values.store);
+  if (store === undefined)
+    throw new Error(`--store must be one of ${STORES.join(", ")}, got ${values.store}`);
+  return {
+    store,
+    seed: wholeNumber("--seed", values.seed),
+    runs: wholeNumber("--runs", values.runs, 1),
+    settings: values.settings === undefined ? null : (JSON.parse(values.settings) as SimSettings),
+    keepsResult: values.result,
+    keep: values.keep,
+  };
 });
 
-const store = STORES.find((name) => name === values.store);
-if (store === undefined) throw new Error(`--store is one of ${STORES.join(", ")}`);
-if (values.settings === undefined) await many(store, Number(values.seed), Number(values.runs));
-else await one(JSON.parse(values.settings) as SimSettings);
+if (asked.settings === null) await many(asked.store, asked.seed, asked.runs);
+else await one(asked.settings);
 
 async function many(behind: SimStoreName, seed: number, runs: number): Promise<void> {
   const repeat = `--store ${behind} --seed ${seed} --runs ${runs}`;
@@ -48,6 +75,7 @@ async function many(behind: SimStoreName, seed: number, runs: number): Promise<v
   console.log(
     `${sum.runs} runs in ${seconds.toFixed(1)} s: ${sum.events} events (${rate}/s), ${sum.grants} grants, ${sum.losses} losses`,
   );
+  if (asked.keepsResult) writeSimResult({ store: behind, seed, ...sum, failed: found.failed, seconds });
   if (!found.failed) return;
   console.log(`FAILED at run ${found.numRuns}; shrinking for at most ${SHRINK_MS / 1_000} s`);
   const path = found.counterexamplePath as string;
@@ -60,7 +88,7 @@ async function many(behind: SimStoreName, seed: number, runs: number): Promise<v
   const [settings] = (outcome.counterexample ?? found.counterexample) as [SimSettings];
   console.log(`\nshrunk ${outcome.numShrinks} times to:\n${JSON.stringify(settings)}`);
   await one(settings);
-  if (values.keep) keep(settings);
+  if (asked.keep) keep(settings);
   process.exitCode = 1;
 }
 

@@ -1,4 +1,4 @@
-// Core and this machine's clocks, over the store that the caller passes.
+// `createLocks` for a store object: core with the clocks and timers of this machine.
 
 import type { Locks } from "./core/api.ts";
 import { InvalidArgumentError } from "./core/errors.ts";
@@ -19,7 +19,7 @@ const openLocks: (store: Store, options: LocksOptions) => Locks = processWide(
 );
 
 /**
- * Locks over a store that was made by its factory.
+ * Makes the `Locks` of a store object. holdfast opens the store on the first call.
  *
  * @example
  * import { createLocks } from "holdfast/core";
@@ -31,8 +31,8 @@ const openLocks: (store: Store, options: LocksOptions) => Locks = processWide(
 export function createLocksFor(store: Store, options: LocksOptions = {}): Locks {
   if (!isStore(store))
     throw new InvalidArgumentError(
-      "createLocks of holdfast/core takes a store such as memory() or redis({ client }), " +
-        "and no URL: for a URL import createLocks from holdfast",
+      `store must be a store object such as memory() or redis({ client }), got ${typeof store}: ` +
+        "for a URL use createLocks of the package holdfast",
     );
   return openLocks(store, options);
 }

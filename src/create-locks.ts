@@ -1,4 +1,4 @@
-// Where the parts meet: the stores by URL, and core.
+// `createLocks` with every store by URL.
 
 import type { Locks } from "./core/api.ts";
 import { InvalidArgumentError } from "./core/errors.ts";
@@ -8,10 +8,10 @@ import { createLocksFor, isStore } from "./create-locks-for.ts";
 import { storeByUrl } from "./stores/registry.ts";
 
 /**
- * Locks over a store: the embedded one without an argument, one by URL, or one that was made by its factory.
+ * Makes the `Locks` of a store. `store` is a URL or a store object. Without an argument, it is the embedded
+ * local store. holdfast opens the store on the first call.
  *
- * @throws InvalidArgumentError for an explicit `undefined`, `null` or `""`
- *
+ * @throws InvalidArgumentError for an explicit `undefined`, `null` or `""`, and for an invalid option.
  * @example
  * const locks = createLocks("redis://127.0.0.1:6379");
  */
@@ -26,14 +26,14 @@ function toStore(store: unknown): Store {
   if (store === undefined || store === null || store === "") {
     const shown = store === "" ? '""' : String(store);
     throw new InvalidArgumentError(
-      `the store of createLocks is ${shown}: is a variable such as REDIS_URL not set? ` +
+      `store must be a URL or a store object, got ${shown}: is a variable such as REDIS_URL not set? ` +
         "holdfast does not use the local store instead, because other machines would not see its locks. " +
-        'If you want the local store, say createLocks("local:")',
+        'To use the local store, call createLocks("local:")',
     );
   }
   if (typeof store === "string") return storeByUrl(store);
   if (isStore(store)) return store;
   throw new InvalidArgumentError(
-    'the first argument of createLocks is neither a URL such as "local:" nor a store such as memory()',
+    `store must be a URL such as "local:" or a store object such as memory(), got ${typeof store}`,
   );
 }

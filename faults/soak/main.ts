@@ -8,24 +8,39 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createClient } from "redis";
+import { ranNow } from "../../scripts/ran-now.ts";
 import { startRedis } from "../../scripts/servers/redis.ts";
+import { readUsage, wholeNumber } from "../../scripts/usage.mjs";
 import type { Sample, SoakSetup } from "./client.ts";
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "30" },
-    processes: { type: "string", default: "6" },
-    tasks: { type: "string", default: "10" },
-    keys: { type: "string", default: "200" },
-    every: { type: "string", default: "10" },
-  },
+const USAGE = `npm run soak -- [options]
+
+  --minutes N     how long (default 30)
+  --processes N   client processes (default 6)
+  --tasks N       tasks in each (default 10)
+  --keys N        keys of each kind (default 200)
+  --every N       seconds between two samples (default 10)
+  --help          this`;
+
+const OPTIONS = {
+  minutes: { type: "string", default: "30" },
+  processes: { type: "string", default: "6" },
+  tasks: { type: "string", default: "10" },
+  keys: { type: "string", default: "200" },
+  every: { type: "string", default: "10" },
+} as const;
+
+const { minutes, processes, tasks, keys, everySeconds } = readUsage(USAGE, (args) => {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const number = (name: keyof typeof values): number => wholeNumber(`--${name}`, values[name], 1);
+  return {
+    minutes: number("minutes"),
+    processes: number("processes"),
+    tasks: number("tasks"),
+    keys: number("keys"),
+    everySeconds: number("every"),
+  };
 });
-const number = (name: keyof typeof values): number => {
-  const value = Number(values[name]);
-  if (Number.isFinite(value) && value > 0) return value;
-  throw new Error(`--${name} is ${JSON.stringify(values[name])}: it is a number above 0`);
-};
-const [minutes, processes, everySeconds] = [number("minutes"), number("processes"), number("every")];
 
 /** How much the last third may lie above the first: what is kept grows by the key, never by the lock. */
 const MOST_GROWTH = 1.2;
@@ -47,7 +62,7 @@ interface Moment {
 
 const server = await startRedis({ own: true });
 const admin = await createClient({ url: server.url }).connect();
-const setup: SoakSetup = { url: server.url, keys: number("keys"), tasks: number("tasks") };
+const setup: SoakSetup = { url: server.url, keys, tasks };
 const children = Array.from({ length: processes }, () => start());
 const strikes: Record<string, number> = {};
 const moments: Moment[] = [];
@@ -149,7 +164,7 @@ const flat = (
   return { name, first: before, last: after, flat: fine };
 });
 console.table(flat);
-const result = { minutes, processes, ...setup, url: undefined, strikes, flat, moments };
+const result = { ...ranNow(), minutes, processes, ...setup, url: undefined, strikes, flat, moments };
 const folder = join(import.meta.dirname, "results");
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, "redis.json"), `${JSON.stringify(result, null, 1)}\n`);

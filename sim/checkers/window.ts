@@ -78,28 +78,24 @@ const SIGNAL_MARGIN_MS = 60;
 /** A clock that was set is looked at this often; `held` sees it at once, the signal at the next look. */
 const CLOCK_NOTICED_MS = 260;
 
-/** P7: a loss is signalled before the window ends, unless its process did not run. */
+/** P7: a loss is signalled before the window ends, or when its process runs again after that. */
 export const lossInTime: Checker = (history) => {
-  const violations: Violation[] = [];
   const windows = new Map(beliefs(history).map((belief) => [belief.lease, belief]));
   const reset = new Set(ofType(history, "believes").map((event) => event.lease));
-  for (const event of ofType(history, "lost")) {
-    const belief = windows.get(event.lease);
+  return ofType(history, "lost").flatMap((event) => {
+    const windowEnd = windows.get(event.lease)?.windowEnd ?? Number.POSITIVE_INFINITY;
     const moved = history.context.clocksSet === true || reset.has(event.lease);
     const allowedMs = history.context.slackMs + (moved ? CLOCK_NOTICED_MS : 0);
-    if (belief === undefined || event.at <= belief.windowEnd + allowedMs) continue;
     // A clock that was set is noticed some time after the end, unless the process stops before that.
-    const wasStopped = stops(history, event.client).some(
-      ([from, to]) => from <= belief.windowEnd + allowedMs && to >= belief.windowEnd - SIGNAL_MARGIN_MS,
+    const dueMs = stops(history, event.client).reduce(
+      (due, [from, to]) =>
+        from <= due && to >= windowEnd - SIGNAL_MARGIN_MS ? Math.max(due, to + allowedMs) : due,
+      windowEnd + allowedMs,
     );
-    if (!wasStopped) {
-      const late = (event.at - belief.windowEnd).toFixed(1);
-      violations.push({
-        promise: "P7",
-        at: event.at,
-        what: `${event.lease} was told lost ${late} ms after its window`,
-      });
-    }
-  }
-  return violations;
+    if (event.at <= dueMs) return [];
+    const late = (event.at - windowEnd).toFixed(1);
+    return [
+      { promise: "P7", at: event.at, what: `${event.lease} was told lost ${late} ms after its window` },
+    ];
+  });
 };

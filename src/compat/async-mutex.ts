@@ -50,12 +50,12 @@ export interface SemaphoreInterface {
 }
 
 /** How long calls wait, and what they reject with then. */
-interface Patience {
+interface WaitLimit {
   readonly wait: number;
   readonly error: Error;
 }
 
-const FOREVER: Patience = { wait: Number.POSITIVE_INFINITY, error: E_TIMEOUT };
+const FOREVER: WaitLimit = { wait: Number.POSITIVE_INFINITY, error: E_TIMEOUT };
 
 interface Ticket {
   readonly lease: Lease;
@@ -84,7 +84,7 @@ class Permits {
     return this.#free - this.#waiting;
   }
 
-  async take(weight: number, priority: number, { wait, error }: Patience): Promise<[number, Releaser]> {
+  async take(weight: number, priority: number, { wait, error }: WaitLimit): Promise<[number, Releaser]> {
     if (priority !== 0) throw new UnsupportedError("priority is not supported: the queue keeps its order");
     const { signal } = this.#canceller;
     this.#waiting += weight;
@@ -157,21 +157,21 @@ const permitsOf = new WeakMap<object, Permits>();
 
 class MutexView implements MutexInterface {
   readonly #permits: Permits;
-  readonly #patience: Patience;
+  readonly #waitLimit: WaitLimit;
 
-  constructor(permits: Permits, patience: Patience) {
+  constructor(permits: Permits, waitLimit: WaitLimit) {
     this.#permits = permits;
     permitsOf.set(this, permits);
-    this.#patience = patience;
+    this.#waitLimit = waitLimit;
   }
 
   async acquire(priority = 0): Promise<Releaser> {
-    const [, release] = await this.#permits.take(1, priority, this.#patience);
+    const [, release] = await this.#permits.take(1, priority, this.#waitLimit);
     return release;
   }
 
   runExclusive<T>(callback: (lease: Lease) => T | Promise<T>, priority = 0): Promise<T> {
-    const taken = this.#permits.take(1, priority, this.#patience);
+    const taken = this.#permits.take(1, priority, this.#waitLimit);
     return hold(taken, (_value, lease) => callback(lease));
   }
 
@@ -194,17 +194,17 @@ class MutexView implements MutexInterface {
 
 class SemaphoreView implements SemaphoreInterface {
   readonly #permits: Permits;
-  readonly #patience: Patience;
+  readonly #waitLimit: WaitLimit;
 
-  constructor(permits: Permits, patience: Patience) {
+  constructor(permits: Permits, waitLimit: WaitLimit) {
     this.#permits = permits;
     permitsOf.set(this, permits);
-    this.#patience = patience;
+    this.#waitLimit = waitLimit;
   }
 
   acquire(weight = 1, priority = 0): Promise<[number, Releaser]> {
     requirePositive(weight);
-    return this.#permits.take(weight, priority, this.#patience);
+    return this.#permits.take(weight, priority, this.#waitLimit);
   }
 
   runExclusive<T>(
@@ -275,8 +275,10 @@ export function withTimeout(
   const permits = permitsOf.get(sync);
   if (permits === undefined)
     throw new UnsupportedError("withTimeout and tryAcquire take a Mutex or Semaphore of this module");
-  const patience = { wait: timeout, error };
-  return sync instanceof MutexView ? new MutexView(permits, patience) : new SemaphoreView(permits, patience);
+  const waitLimit = { wait: timeout, error };
+  return sync instanceof MutexView
+    ? new MutexView(permits, waitLimit)
+    : new SemaphoreView(permits, waitLimit);
 }
 
 /** The same mutex or semaphore, whose calls reject at once where the lock is busy. */

@@ -1,13 +1,13 @@
-// What people ask of a store without holding anything: the list of its locks, and the options of listing and revoking.
+// `list` and `revoke`: their options, and the iteration over the locks of a store.
 
 import { anyAnswer, type Caller } from "./util/store-call.ts";
 import { InvalidArgumentError, StaleFenceError } from "./errors.ts";
 import { showKey } from "./key.ts";
-import { refuseUnknown } from "./options.ts";
+import { refuseUnknown, show } from "./options.ts";
 import type { LockInfo, OpenStore, RevokeOptions } from "./store.ts";
 import { forPeople } from "./deadlock/wait-note.ts";
 
-export interface ListWish {
+export interface ListSpec {
   readonly prefix: string;
   readonly limit: number;
 }
@@ -15,23 +15,24 @@ export interface ListWish {
 export function readListOptions(options: {
   readonly prefix?: string | undefined;
   readonly limit?: number | undefined;
-}): ListWish {
+}): ListSpec {
   refuseUnknown("list", options, ["prefix", "limit"]);
   const { prefix = "", limit = Number.POSITIVE_INFINITY } = options;
-  if (typeof prefix !== "string") throw new InvalidArgumentError("prefix of list is not a string");
+  if (typeof prefix !== "string")
+    throw new InvalidArgumentError(`prefix must be a string, got ${show(prefix)}`);
   if (typeof limit !== "number" || !(limit >= 0))
-    throw new InvalidArgumentError("limit of list is not a count");
+    throw new InvalidArgumentError(`limit must be a number of at least 0, got ${show(limit)}`);
   return { prefix, limit };
 }
 
 /**
- * Every step of the list has a deadline of its own. A listing that loses its connection in the first step
- * restarts.
+ * Each step of the iteration has a deadline of its own. If the first step loses its connection, the iteration
+ * starts again; later, that would repeat locks.
  */
 export async function* listed(
   store: OpenStore,
   caller: Caller,
-  spec: ListWish,
+  spec: ListSpec,
   stepMs: number,
 ): AsyncIterable<LockInfo> {
   const begin = (): AsyncIterator<LockInfo> =>
@@ -52,7 +53,7 @@ export async function* listed(
       yield forPeople(step.value);
     }
   } finally {
-    // Not waited for: behind a step that was given up it would wait for ever.
+    // Do not wait for `return`: after a step that timed out it might never settle.
     steps.return?.().catch(() => {});
   }
 }
@@ -65,19 +66,21 @@ export function readRevokeOptions(options: {
   refuseUnknown("revoke", options, ["fence", "reason", "force"]);
   const { fence, reason, force = false } = options;
   if (typeof reason !== "string" || reason === "") {
-    throw new InvalidArgumentError("revoke needs a reason: the holder and the audit event show it");
+    throw new InvalidArgumentError(
+      `reason must be a non-empty string, got ${show(reason)}: the holder and the event "revoked" show it`,
+    );
   }
   if (fence !== undefined && typeof fence !== "bigint")
-    throw new InvalidArgumentError("fence of revoke is a bigint");
+    throw new InvalidArgumentError(`fence must be a bigint, got ${show(fence)}`);
   return { reason, force, ...(fence === undefined ? {} : { fence }) };
 }
 
-/** `info`: who holds the key instead. */
+/** The error for a `fence` that is not the fence of the holder. `info` describes the current holder. */
 export function otherFence(key: string, fence: bigint, info: LockInfo | null): StaleFenceError {
   const seen = info?.holders[0]?.fence ?? 0n;
   return new StaleFenceError(
     `${showKey(key)} was not revoked: the holder with fence ${fence} is gone, ` +
-      `the key is now held with fence ${seen}`,
+      `and another one holds the key with fence ${seen}. Inspect the key and revoke that fence instead`,
     { key, fence, seen },
   );
 }

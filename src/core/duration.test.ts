@@ -76,7 +76,7 @@ describe("toMs", () => {
   );
 
   it("names the option, the value and the accepted forms in the error", () => {
-    expect(() => toMs("maxHold", "30")).toThrow(/maxHold.*"30".*"30s"/);
+    expect(() => toMs("maxHold", "30")).toThrow(/maxHold must be .*"30s".*, got "30"$/);
   });
 
   it("shortens a long value in the error", () => {

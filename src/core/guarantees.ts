@@ -3,11 +3,12 @@
 import { UnsupportedError } from "./errors.ts";
 import type { Guarantees, Kind } from "./store.ts";
 
-/** Refuses what a store does not declare, by name, before anything is sent to it. */
+/** Throws before anything is sent to the store. */
 export function requireKind(storeName: string, guarantees: Guarantees, kind: Kind, key: string): void {
   if (guarantees.kinds.includes(kind)) return;
   throw new UnsupportedError(
-    `the ${storeName} store cannot do ${kind}: it declares ${guarantees.kinds.join(", ")}`,
+    `the ${storeName} store has no locks of kind ${kind}: ` +
+      `it supports ${guarantees.kinds.join(", ")}. Use another store`,
     { key },
   );
 }

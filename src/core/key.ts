@@ -1,51 +1,64 @@
-// What a key may be, and the order in which several are taken (P18). A key is never trimmed, folded or normalised.
+// Validates keys, and defines the order in which several keys are acquired (P18). holdfast never trims, folds
+// or normalises a key.
 
 import { InvalidArgumentError } from "./errors.ts";
 
 const MAX_KEY_BYTES = 4_096;
 
-const UNSEEN = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+/** Invisible characters: controls, separators of lines, and marks that change the reading direction. */
+const INVISIBLE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** A key as it may stand in a message: quoted, control characters escaped, cut when long. */
+/** A key for a message: quoted, with invisible characters escaped, and truncated if it is long. */
 export function showKey(key: string): string {
-  // JSON leaves characters alone that a terminal may act on or that turn the reading direction.
-  const text = JSON.stringify(key).replace(UNSEEN, escaped);
+  // JSON does not escape all characters that a terminal interprets.
+  const text = JSON.stringify(key).replace(INVISIBLE, escaped);
   return text.length <= 120 ? text : `${text.slice(0, 100)}…" (${Buffer.byteLength(key)} bytes)`;
+}
+
+function start(key: string): string {
+  return JSON.stringify(key.slice(0, 40));
 }
 
 export function checkKey(key: unknown): string {
   if (typeof key !== "string") {
-    throw new InvalidArgumentError(`a key is a string, not ${key === null ? "null" : typeof key}`);
+    throw new InvalidArgumentError(`key must be a string, got ${key === null ? "null" : typeof key}`);
   }
-  if (key === "") throw new InvalidArgumentError("the key is empty: name what is to be locked", { key });
-  // Length in UTF-16 units is a lower bound of the bytes, and cheap for a 10 MB mistake.
+  if (key === "")
+    throw new InvalidArgumentError('key must not be empty, got "": name the thing to lock', { key });
+  // The length in UTF-16 units is never more than the bytes of UTF-8. It rejects a huge key without
+  // encoding it.
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) {
     throw new InvalidArgumentError(
-      `the key starting ${JSON.stringify(key.slice(0, 40))} is longer than ${MAX_KEY_BYTES} bytes of UTF-8: lock a digest of it instead`,
+      `key must be at most ${MAX_KEY_BYTES} bytes of UTF-8, got a longer one that starts with ` +
+        `${start(key)}: lock a digest of it instead`,
     );
   }
   if (!key.isWellFormed()) {
     throw new InvalidArgumentError(
-      `the key ${JSON.stringify(key.slice(0, 40))} holds an unpaired surrogate and has no UTF-8 form: keys are exact, so it cannot be mended silently`,
+      `key must be well-formed Unicode, got an unpaired surrogate in ${start(key)}: ` +
+        "encode binary data, for example in hex",
     );
   }
   return key;
 }
 
-/** One key or several: checked, distinct, in the one order (UTF-8 bytes) that every process takes them in. */
+/**
+ * Valid keys without duplicates, in the order of their UTF-8 bytes. Every process acquires them in this
+ * order.
+ */
 export function canonicalKeys(key: unknown): readonly string[] {
   if (!Array.isArray(key)) return [checkKey(key)];
-  if (key.length === 0) throw new InvalidArgumentError("the array of keys is empty: name at least one key");
+  if (key.length === 0) throw new InvalidArgumentError("keys must be at least one key, got an empty array");
   const distinct = new Set<string>();
   for (const one of key) distinct.add(checkKey(one));
   return [...distinct].sort(compareBytes);
 }
 
-/** UTF-16 order differs from UTF-8 order beyond the basic plane; all processes and languages agree on bytes. */
+/** Not the order of JavaScript strings: UTF-16 sorts characters above U+FFFF differently than UTF-8. */
 function compareBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -1,10 +1,11 @@
-// The same calls inside the caller's own transaction: the one case in which a lock and the data under it are atomic together.
-// There is no window and no renewal: the database ends the lock with the transaction, whatever becomes of this process.
+// `inTransaction`: locks inside the caller's own transaction, so that the lock and the data that it protects
+// change atomically. There is no window and no renewal: the database ends the lock with the transaction, even
+// if this process dies.
 
 import type { Key, TransactionHandle, TransactionLease, TransactionLocks } from "./api.ts";
 import { callTimeoutMs, type Caller } from "./util/store-call.ts";
 import { InvalidArgumentError, UnsupportedError } from "./errors.ts";
-import { canonicalKeys } from "./key.ts";
+import { canonicalKeys, showKey } from "./key.ts";
 import {
   type AcquireOptions,
   type Defaults,
@@ -16,9 +17,9 @@ import { abortedError, SHOWN_HOLDERS, timeoutError } from "./acquire/acquire-err
 import type { HolderInfo, OpenStore, TransactionDesk } from "./store.ts";
 import type { System } from "./system.ts";
 
-/** A transaction has no place in line: it looks again. */
-const FIRST_LOOK_MS = 10;
-const LONGEST_LOOK_MS = 100;
+/** A transaction does not join the queue of a key. It polls, with growing pauses. */
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 100;
 
 export interface TransactionDeps {
   readonly name: string;
@@ -43,13 +44,13 @@ export class InTransaction implements TransactionLocks {
     const keys = canonicalKeys(key);
     const spec = this.#spec(options);
     const sinceMs = this.#deps.system.monoMs();
-    for (let looks = 0; ; looks += 1) {
+    for (let attempts = 0; ; attempts += 1) {
       if (spec.signal?.aborted) throw abortedError(keys, spec.signal);
       const answer = await this.#attempt(keys, spec);
       if ("granted" in answer) return new TransactionHold(keys, answer.granted, spec);
       const waitedMs = this.#deps.system.monoMs() - sinceMs;
       if (waitedMs >= spec.waitMs) throw this.#timeout(keys, waitedMs, answer.busy);
-      const pauseMs = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** looks);
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempts);
       await this.#pause(Math.min(spec.waitMs - waitedMs, pauseMs * (0.5 + this.#deps.system.random() / 2)));
     }
   }
@@ -69,14 +70,16 @@ export class InTransaction implements TransactionLocks {
     refuseOptionsLast("using", optionsOrFn, maybeFn);
     const [options, fn] = typeof optionsOrFn === "function" ? [{}, optionsOrFn] : [optionsOrFn, maybeFn];
     if (typeof fn !== "function")
-      throw new InvalidArgumentError("using needs a function to run while the key is held");
+      throw new InvalidArgumentError(`fn of using must be a function, got ${typeof fn}`);
     return fn(await this.acquire(key, options));
   }
 
   #spec(options: AcquireOptions): AcquireSpec {
     const spec = readAcquireOptions(options, this.#deps.defaults);
     if (spec.limit > 1)
-      throw new UnsupportedError("a transaction takes locks, exclusive or shared, and no semaphores");
+      throw new UnsupportedError(
+        `limit must be 1 in a transaction, got ${spec.limit}: acquire a semaphore outside of the transaction`,
+      );
     return spec;
   }
 
@@ -85,7 +88,7 @@ export class InTransaction implements TransactionLocks {
     const store = await this.#deps.open();
     if (store.inTransaction === undefined) {
       throw new UnsupportedError(
-        `the ${name} store has no transactions to lock in: inTransaction is for the SQL stores`,
+        `the ${name} store does not support inTransaction: use a postgres or mysql store`,
         { key: keys[0] },
       );
     }
@@ -130,13 +133,18 @@ class TransactionHold implements TransactionLease {
 
   get fence(): bigint {
     if (this.keys.length === 1) return this.#fences[0] as bigint;
-    throw new InvalidArgumentError("several keys have a fence each: use fenceOf(key)");
+    throw new InvalidArgumentError(
+      `fence must be read with fenceOf(key), because this lease has ${this.keys.length} keys`,
+    );
   }
 
   fenceOf(key: string): bigint {
     const fence = this.#fences[this.keys.indexOf(key)];
     if (fence !== undefined) return fence;
-    throw new InvalidArgumentError(`this lease does not hold ${JSON.stringify(key)}`, { key });
+    throw new InvalidArgumentError(
+      `key must be one of ${this.keys.map(showKey).join(", ")}, got ${showKey(String(key))}`,
+      { key },
+    );
   }
 
   toJSON(): Record<string, unknown> {

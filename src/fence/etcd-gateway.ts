@@ -1,13 +1,18 @@
-// A client for `guardKey` over the HTTP gateway that every etcd member has on its client port, for those who have no other at hand. One
-// call goes to one member and is never repeated: a member that fails is passed over by the next call.
+// A client for `guardKey` without a dependency, over the HTTP gateway on the client port of every etcd member.
+// A call goes to one member and is not repeated. After a failure the next call goes to the next member.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../core/errors.ts";
 import type { EtcdClient, EtcdTxn, EtcdTxnAnswer } from "./etcd-key.ts";
 
+/** Options of `etcdGateway`. */
 export interface EtcdGatewayOptions {
   readonly user?: string;
   readonly password?: string;
-  /** How long one call may take. Default 5000. */
+  /**
+   * The time limit of one call.
+   *
+   * @default 5000
+   */
   readonly timeoutMs?: number;
 }
 
@@ -24,11 +29,20 @@ interface GatewayAnswer {
 const TIMEOUT_MS = 5_000;
 const UNAUTHORIZED = 401;
 
-/** `http://h1:2379,http://h2:2379` (or `https:`): members of one cluster. */
+/**
+ * A client for `guardKey` over the HTTP gateway of etcd. `urls` are members of one cluster, separated by
+ * commas.
+ *
+ * @example
+ * const etcd = etcdGateway("http://h1:2379,http://h2:2379");
+ * await guardKey(etcd, "order:42:state", lease);
+ */
 export function etcdGateway(urls: string, options: EtcdGatewayOptions = {}): EtcdClient {
   const members = typeof urls === "string" ? urls.split(",") : [];
   if (!members.every((url) => /^https?:\/\/[^/?#@]+\/?$/.test(url)) || members.length === 0)
-    throw new InvalidArgumentError("etcdGateway takes http://host:port, several of them parted by commas");
+    throw new InvalidArgumentError(
+      "urls must be http://host:port or https://host:port, several of them separated by commas",
+    );
   const gateway = new Gateway(
     members.map((url) => url.replace(/\/$/, "")),
     options,
@@ -71,14 +85,14 @@ class Gateway {
     } catch (error) {
       this.#at += 1;
       const detail = error instanceof Error ? error.message : String(error);
-      throw new StoreUnavailableError(`etcd at ${member} did not take the transaction: ${detail}`, {
+      throw new StoreUnavailableError(`the etcd member ${member} did not run the transaction: ${detail}`, {
         cause: error,
       });
     }
   }
 }
 
-/** As JSON: bytes in base64, names of choices in capitals. */
+/** The JSON mapping of protobuf: bytes in base64, enum values in upper case. */
 function plain({ compare, success, failure }: EtcdTxn): object {
   return {
     compare: compare.map(({ key, target, result, value, create_revision }) => ({

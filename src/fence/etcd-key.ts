@@ -1,13 +1,13 @@
-// An etcd key that refuses stale holders. The fence stands beside the value under a name of its own, as a number of always the same
-// length, because etcd compares values as bytes. One transaction compares it, raises it and writes; a key that was never
-// touched has no fence to compare with, and is claimed by a second one that asks for just that.
+// Guards an etcd key. The fence is stored in a key of its own, padded to a fixed length, because etcd compares
+// values as bytes. One transaction compares the fence, raises it and writes the value. A comparison fails for
+// a key without a fence, so a second transaction claims a key that has none.
 
 import { StoreUnavailableError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
 import { readFence } from "./fence.ts";
 import type { KeyClaim } from "./key.ts";
 
-/** As etcd's protocol names them. */
+/** A transaction with the field names of etcd's protocol. */
 export interface EtcdTxn {
   readonly compare: readonly {
     readonly key: Buffer;
@@ -20,6 +20,7 @@ export interface EtcdTxn {
   readonly failure: readonly { readonly request_range: { readonly key: Buffer } }[];
 }
 
+/** The result of an `EtcdTxn`. */
 export interface EtcdTxnAnswer {
   readonly succeeded: boolean;
   readonly responses: readonly {
@@ -27,15 +28,15 @@ export interface EtcdTxnAnswer {
   }[];
 }
 
-/** A client of etcd3, or what `etcdGateway` gives. Keys are whole: the prefix of a namespace is not put before them. */
+/** A client of etcd3, or the result of `etcdGateway`. `guardKey` adds no prefix to the keys. */
 export interface EtcdClient {
   readonly kv: { txn(txn: EtcdTxn): Promise<EtcdTxnAnswer> };
 }
 
-/** So many digits have the largest fences. */
+/** The largest fence, 2^63 - 1, has 19 digits. */
 const DIGITS = 19;
-/** Two who touch a key first at the same moment look once more; more often only if the fence is deleted meanwhile. */
-const LOOKS = 10;
+/** Two first claims at the same time need two tries. More are needed only if the fence is deleted in between. */
+const MAX_TRIES = 10;
 
 export function isEtcd(client: unknown): client is EtcdClient {
   const kv = (client as Partial<EtcdClient> | null)?.kv as Partial<EtcdClient["kv"]> | undefined;
@@ -54,7 +55,7 @@ export const etcdKey: KeyClaim = {
       success: [put(name, text), ...(value === null ? [] : [put(Buffer.from(key), value)])],
       failure: [{ request_range: { key: name } }],
     };
-    // Less than the fence and a zero byte: not larger than the fence.
+    // etcd has no "less or equal" for values. The fence with a zero byte appended is the next larger value.
     const notLarger = {
       key: name,
       target: "Value",
@@ -62,16 +63,18 @@ export const etcdKey: KeyClaim = {
       value: Buffer.from(`${text}\0`),
     } as const;
     const untouched = { key: name, target: "Create", result: "Equal", create_revision: "0" } as const;
-    for (let looks = 0; looks < LOOKS; looks += 1) {
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const answer = await kv.txn({ compare: [notLarger], ...steps });
       if (answer.succeeded) return null;
       const seen = fenceIn(answer, key);
       if (seen !== null) return seen;
       if ((await kv.txn({ compare: [untouched], ...steps })).succeeded) return null;
     }
-    throw new StoreUnavailableError(`the fence of ${showKey(key)} came and went while it was looked at`, {
-      key,
-    });
+    throw new StoreUnavailableError(
+      `the fence of ${showKey(key)} was deleted again and again during ${MAX_TRIES} tries: ` +
+        "let no other program delete it, and try again",
+      { key },
+    );
   },
 };
 
@@ -79,7 +82,7 @@ function fenceIn({ responses }: EtcdTxnAnswer, key: string): bigint | null {
   const kv = responses[0]?.response_range?.kvs[0];
   if (kv === undefined) return null;
   const text = Buffer.from(kv.value).toString();
-  // Of another length it cannot be compared as bytes.
+  // A fence of another length cannot be compared as bytes, so it counts as damaged.
   return readFence(
     etcdKey.what(key),
     key,

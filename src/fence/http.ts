@@ -1,30 +1,45 @@
-// Fences over HTTP: two headers on the client's side, a gate in front of the handler on the service's side, in web-standard form
-// and for Express. The headers prove nothing about who sends them: put authentication before the gate.
+// Fences over HTTP. The client sends two headers, and the service checks them with a gate before its handler
+// runs: `(Request) => Promise<Response>` or Express. The headers do not authenticate the client, so put
+// authentication before the gate.
 
 import type { Lease } from "../core/api.ts";
 import { InvalidArgumentError, LockError, type StaleFenceError } from "../core/errors.ts";
 import { type Fence, fenceOf, inRange } from "./fence.ts";
 import type { FenceGate } from "./gate.ts";
 
+/** The header with the percent-encoded key of the lock. */
 export const FENCING_KEY = "Fencing-Key";
+/** The header with the fence as a decimal string. */
 export const FENCING_TOKEN = "Fencing-Token";
 
-/** What came through the gate. */
+/** The key and fence of a request that the gate has accepted. */
 export interface Claim {
   readonly key: string;
   readonly fence: bigint;
-  /** Throws StaleFenceError if a later holder has come meanwhile: call it right before each write. */
+  /**
+   * Checks the fence again. Call it right before each write.
+   *
+   * @throws StaleFenceError if the gate has accepted a larger fence in the meantime.
+   */
   check(): void;
 }
 
+/** Options of `requireFence`. */
 export interface RequireFenceOptions<Incoming> {
-  /** Which key protects what this request is about. Without it the client's own word is taken. */
+  /** The key of the lock that protects the resource of a request. Without it the gate trusts `Fencing-Key`. */
   readonly key?: (request: Incoming) => string;
 }
 
+/** A handler that runs after the gate has accepted the fence of the request. */
 export type FenceHandler = (request: Request, claim: Claim) => Response | Promise<Response>;
 
-/** For `fetch`. A header holds ASCII only, so the key is percent-encoded. */
+/**
+ * The headers that send the fence of a lease to a guarded service. A header carries ASCII only, so the key is
+ * percent-encoded.
+ *
+ * @example
+ * await fetch(url, { method: "PUT", headers: fenceHeader(lease), body });
+ */
 export function fenceHeader(lease: Lease, key: string = lease.key): Record<string, string> {
   const fence: Fence = lease;
   return { [FENCING_KEY]: encodeURIComponent(key), [FENCING_TOKEN]: String(fenceOf(fence, key)) };
@@ -40,7 +55,8 @@ function guarded(
   handle: FenceHandler,
   options: RequireFenceOptions<Request> = {},
 ): (request: Request) => Promise<Response> {
-  if (typeof handle !== "function") throw new InvalidArgumentError("requireFence needs a handler");
+  if (typeof handle !== "function")
+    throw new InvalidArgumentError(`handle of requireFence must be a function, got ${typeof handle}`);
   return async (request) => {
     try {
       const claim = claimOf(gate, (name) => request.headers.get(name), options.key?.(request));
@@ -52,11 +68,12 @@ function guarded(
   };
 }
 
-/** The slice of Express that is used; Node's own request and response have it too. */
+/** The part of an Express request that the gate uses. Requests of `node:http` have it too. */
 export interface ExpressRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   fence?: Claim;
 }
+/** The part of an Express response that the gate uses. Responses of `node:http` have it too. */
 export interface ExpressResponse {
   statusCode: number;
   setHeader(name: string, value: string): unknown;
@@ -91,14 +108,15 @@ function expressErrors(
   refuse(response, error, next);
 }
 
+/** The type of `requireFence`. */
 export interface RequireFence {
-  /** 412 when the fence is stale, 428 when there is none, 400 when it cannot be read or is for another key. */
+  /** Answers 412 to a stale fence, 428 to a missing one, and 400 to an invalid one or one for another key. */
   (
     gate: FenceGate,
     handle: FenceHandler,
     options?: RequireFenceOptions<Request>,
   ): (request: Request) => Promise<Response>;
-  /** Express middleware: `request.fence` is the claim of what came through. */
+  /** Express middleware. Sets `request.fence` to the claim. */
   express<Incoming extends ExpressRequest>(
     gate: FenceGate,
     options?: RequireFenceOptions<Incoming>,
@@ -112,6 +130,17 @@ export interface RequireFence {
   ): void;
 }
 
+/**
+ * Puts a gate before a handler: requests with a stale fence do not reach it.
+ *
+ * @example
+ * const gate = new FenceGate();
+ * const handler = requireFence(gate, async (request, claim) => {
+ *   const body = await request.text();
+ *   claim.check();
+ *   return save(body);
+ * });
+ */
 export const requireFence: RequireFence = Object.assign(guarded, { express, expressErrors });
 
 function refuse(response: ExpressResponse, error: unknown, next: (error?: unknown) => void): void {
@@ -129,19 +158,25 @@ function refuse(response: ExpressResponse, error: unknown, next: (error?: unknow
 
 class Missing extends Error {}
 
-function claimOf(gate: FenceGate, header: (name: string) => string | null, meant: string | undefined): Claim {
+function claimOf(
+  gate: FenceGate,
+  header: (name: string) => string | null,
+  expected: string | undefined,
+): Claim {
   const [name, token] = [header(FENCING_KEY), header(FENCING_TOKEN)];
   if (name === null || token === null) {
     throw new Missing(
-      `this resource is guarded: send ${FENCING_KEY} and ${FENCING_TOKEN} of the lease (fenceHeader)`,
+      `the request must have the headers ${FENCING_KEY} and ${FENCING_TOKEN}: send fenceHeader(lease)`,
     );
   }
   const key = decoded(name);
-  if (meant !== undefined && meant !== key) {
-    throw new InvalidArgumentError(`the fence is for another key than this resource's`, { key });
+  if (expected !== undefined && expected !== key) {
+    throw new InvalidArgumentError(`${FENCING_KEY} must be the key of this resource, got another key`, {
+      key,
+    });
   }
   if (!/^[1-9]\d{0,18}$/.test(token)) {
-    throw new InvalidArgumentError(`${FENCING_TOKEN} is not a fence`, { key });
+    throw new InvalidArgumentError(`${FENCING_TOKEN} must be a positive decimal number`, { key });
   }
   const fence = gate.pass(key, inRange(BigInt(token)));
   return { key, fence, check: () => void gate.pass(key, fence) };
@@ -151,11 +186,11 @@ function decoded(name: string): string {
   try {
     return decodeURIComponent(name);
   } catch {
-    throw new InvalidArgumentError(`${FENCING_KEY} is not percent-encoded`);
+    throw new InvalidArgumentError(`${FENCING_KEY} must be percent-encoded`);
   }
 }
 
-/** Throws what is none of the gate's own. */
+/** The response to an error of the gate. Rethrows every other error. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Missing)
     return { status: 428, body: { code: "ERR_FENCE_MISSING", message: error.message } };

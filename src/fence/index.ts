@@ -1,5 +1,5 @@
-// `holdfast/fence`: guards that make the resource refuse a stale holder (P4). A lock alone cannot stop a process that pauses
-// between its check and its write; the resource can, by the fence.
+// `holdfast/fence`: guards that make the resource reject a stale holder (P4). A lock cannot stop a process
+// that pauses between its check and its write, but the resource can compare fences.
 
 export type { Fence } from "./fence.ts";
 export { FenceGate } from "./gate.ts";

@@ -1,4 +1,5 @@
-// A key that refuses stale holders, in Redis or in etcd: claimed on the first touch, and written only by whoever has claimed it last.
+// Guards a key in Redis or etcd. A holder claims the key with its fence; a holder with a smaller fence can
+// then neither claim nor write it.
 
 import { InvalidArgumentError } from "../core/errors.ts";
 import { checkKey } from "../core/key.ts";
@@ -6,8 +7,13 @@ import { etcdKey, type EtcdClient, isEtcd } from "./etcd-key.ts";
 import { type Fence, fenceOf, staleError } from "./fence.ts";
 import { redisKey, type RedisClient } from "./redis-key.ts";
 
+/** Options of `guardKey`. */
 export interface GuardKeyOptions {
-  /** For people and for leases of several keys: the key of the lock. Default the key that is guarded. */
+  /**
+   * The key of the lock: it selects the fence of a lease of several keys, and errors show it.
+   *
+   * @default the guarded key
+   */
   readonly lock?: string | undefined;
 }
 
@@ -15,17 +21,18 @@ export interface Claimed {
   readonly key: string;
   readonly fenceName: string;
   readonly fence: bigint;
-  /** To be written in the same step; null: nothing. */
+  /** The value to write in the same step, or null to claim only. */
   readonly value: string | Uint8Array | null;
 }
 
 /** How a kind of server compares and raises the fence of a key in one step. */
 export interface KeyClaim {
   what(key: string): string;
-  /** The larger fence that stands in the way, or null. */
+  /** Resolves with null, or with the larger fence that the server already has. */
   claim(client: object, claimed: Claimed): Promise<bigint | null>;
 }
 
+/** The type of `guardKey`. */
 export interface GuardKey {
   /** Claims the key for this fence, or rejects with StaleFenceError. */
   (client: RedisClient | EtcdClient, key: string, fence: Fence, options?: GuardKeyOptions): Promise<void>;
@@ -37,7 +44,7 @@ export interface GuardKey {
     fence: Fence,
     options?: GuardKeyOptions,
   ): Promise<void>;
-  /** Under which name the fence of a key is kept. */
+  /** The name under which the server stores the fence of a key. */
   fenceName(key: string): string;
 }
 
@@ -58,17 +65,25 @@ async function set(
   options: GuardKeyOptions = {},
 ): Promise<void> {
   if (typeof value !== "string" && !(value instanceof Uint8Array)) {
-    throw new InvalidArgumentError("the value of guardKey.set is a string or bytes", { key });
+    throw new InvalidArgumentError(`value must be a string or a Uint8Array, got ${typeof value}`, { key });
   }
   await run(client, key, value, fence, options);
 }
 
+/**
+ * Claims a key in Redis or etcd for the fence of a lease. Rejects with `StaleFenceError` if a later holder
+ * has claimed it.
+ *
+ * @example
+ * await guardKey(redisClient, "order:42:state", lease);
+ * await guardKey.set(redisClient, "order:42:state", "paid", lease);
+ */
 export const guardKey: GuardKey = Object.assign(claim, { set, fenceName });
 
 function fenceName(key: string): string {
-  // In Redis, what stands between the first braces decides the slot; a key without them is hashed as a whole.
+  // Redis Cluster takes the slot of a key from the text between its first braces, or else from the whole key.
   if (!/\{[^}]+\}/.test(key)) return `{${key}}:fence`;
-  // "{a}:fence" is the name for "a", so a key with braces at its end gets another ending.
+  // "{a}:fence" is the name for the key "a", so the key "{a}" needs another suffix.
   return key.endsWith("}") ? `${key}:own-fence` : `${key}:fence`;
 }
 

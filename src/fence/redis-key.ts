@@ -1,16 +1,16 @@
-// A Redis key that refuses stale holders. The fence stands beside the value under a name of its own, in the same hash slot, and is
-// compared and raised in one script. It is kept without an end: one that expired would let an old holder in.
+// Guards a Redis key. A script compares and raises the fence, which is stored in a key of its own in the same
+// hash slot. That key has no expiry: without it, a stale holder could claim the key again.
 
 import { InvalidArgumentError } from "../core/errors.ts";
 import { showKey } from "../core/key.ts";
 import { readFence } from "./fence.ts";
 import type { KeyClaim } from "./key.ts";
 
-/** node-redis (4 to 6) or ioredis (5 or 6), plain, sentinel or cluster, known by its shape. */
+/** A client of node-redis (4 to 6) or ioredis (5 or 6): one node, Sentinel or Cluster. */
 export type RedisClient = object;
 
-// Fences are longer than what a Lua number keeps exact, so they are compared as text: longer is larger.
-// Returns nothing, the larger fence, or what stands there instead of a fence.
+// A Lua number is a double and cannot represent every fence, so the script compares them as text: more digits
+// mean a larger number. Returns "" on success, the larger stored fence, or the stored text if it is no fence.
 const SCRIPT = `
 local fence, seen = ARGV[1], redis.pcall('GET', KEYS[2]) or '0'
 if type(seen) == 'table' then return seen.err end
@@ -42,13 +42,13 @@ function evaluate(client: RedisClient, keys: readonly string[], args: Args): Pro
   const shape = client as Evaluator | null;
   if (typeof shape === "object" && shape !== null && typeof shape.eval === "function") {
     const values = args.map((arg) => (typeof arg === "string" ? arg : Buffer.from(arg)));
-    // ioredis has a word for its state, node-redis has not.
+    // Only ioredis has the property `status`.
     if (typeof shape.status === "string") return shape.eval(SCRIPT, keys.length, ...keys, ...values);
     if (typeof shape.sendCommand === "function") {
       return shape.eval(SCRIPT, { keys: [...keys], arguments: values });
     }
   }
   throw new InvalidArgumentError(
-    "guardKey takes a client of node-redis (4 to 6), of ioredis (5 or 6), of etcd3, or etcdGateway(url)",
+    "client must be a client of node-redis (4 to 6), ioredis (5 or 6) or etcd3, or etcdGateway(url)",
   );
 }

@@ -199,21 +199,21 @@ describe("the figures", () => {
     });
   });
 
-  it("become one row of the page each", () => {
+  it("become one row of the page each, and count in the sums of their store and fault", () => {
     const histories = order([]);
     const figures = figuresOf(judge(histories, localGuarantees), histories);
-    const versions = { node: "v20.0.0", holdfast: "0.0.0" };
     const result: Result = {
       store: "local",
       fault: "kill",
       seed: 7,
       seconds: 9,
       clients: 6,
-      versions,
+      measured: "2026-11-19",
+      versions: { node: "v20.0.0", holdfast: "0.0.0", source: "cafe" },
       ...figures,
     };
     expect(page([result])).toContain("| local | kill | safe | 9 | 7 | 0 | 0 |");
-    const fenced: Result = {
+    const cut: Result = {
       ...result,
       store: "redis",
       fault: "cut",
@@ -221,10 +221,12 @@ describe("the figures", () => {
       grants: 12,
       overlaps: 3,
     };
-    const glance = page([result, fenced, { ...fenced, fault: "kill", violations: 2 }]);
-    expect(glance).toContain("3 runs, 24 grants, **2 broken promises**.");
-    expect(glance).toContain("| fault | local | redis |");
-    expect(glance).toContain("| kill | 0 | **2 of 12** |");
-    expect(glance).toContain("| cut | · | 12 (3) |");
+    const bad: Result = { ...cut, fault: "kill", violations: 2 };
+    const written = page([result, cut, { ...cut, seed: 8 }, bad]);
+    expect(written).toContain("v20.0.0, 2026-11-19: 4 runs");
+    expect(written).toContain("| redis | 3 | 2 | 0.5 | 0 | 36 | 0 | 0 | 9 | 0 | 2 |");
+    expect(written).toContain("| fault | local | redis |");
+    expect(written).toContain("| kill | 0 | **2 of 12** |");
+    expect(written).toContain("| cut | · | 24 (6) |");
   });
 });

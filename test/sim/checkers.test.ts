@@ -299,6 +299,15 @@ test("a paused client is not blamed for a late loss or a long wait", () => {
   ).toEqual([]);
 });
 
+test("a paused client is blamed for a loss that it does not tell when it runs again", () => {
+  const stopped: HistoryEvent[] = [
+    { type: "paused", at: 100, client: "a" },
+    { type: "resumed", at: 3_000, client: "a" },
+  ];
+  const late = [a, granted(a, 10, 1), ...stopped, step("lost", 3_400, "a", "k@1")];
+  expect(caughtBy(late)).toEqual(["lossInTime"]);
+});
+
 test("a store that forgot is held to its fences, not to exclusion", () => {
   const overlap = [a, granted(a, 10, 1), b, granted(b, 60, 2)];
   expect(caughtBy(overlap, { forgetful: true })).toEqual([]);

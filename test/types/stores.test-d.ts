@@ -2,11 +2,13 @@
 
 import type { Lease, Locks, Store } from "holdfast";
 import { FenceGate, fenceHeader, guardKey, guardRow, requireFence } from "holdfast/fence";
+import { Channel, type ClientOptions, credentials } from "@grpc/grpc-js";
 import { Cluster, Redis } from "ioredis";
 import { Cluster as Cluster6, Redis as Redis6 } from "ioredis-6";
 import type { Connection, Pool as MysqlPool, PoolConnection } from "mysql2";
 import type { Connection as PromiseConnection, Pool as PromisePool } from "mysql2/promise";
 import type { Client, Pool, PoolClient } from "pg";
+import type { ReservedSql, Sql, TransactionSql } from "postgres";
 import { createClient, createCluster, createSentinel } from "redis";
 import { createClient as createClient4, createCluster as createCluster4 } from "redis-4";
 import { createClient as createClient6, createCluster as createCluster6 } from "redis-6";
@@ -24,6 +26,7 @@ declare const lease: Lease;
 declare const locks: Locks;
 declare const client: object;
 declare const pool: Pool;
+declare const grpcOptions: ClientOptions;
 
 export function factories(): void {
   expectTypeOf(memory()).toEqualTypeOf<Store>();
@@ -59,6 +62,21 @@ export function clients(): void {
   redlock({ nodes: [createCluster({ rootNodes: [] })] });
   // @ts-expect-error: any object
   postgres({ pool: client });
+  etcd({ channel: new Channel("h1:2379", credentials.createInsecure(), {}) });
+  etcd({ endpoints: ["h1"], clientOptions: grpcOptions });
+  etcd({ url: "etcd://h1", clientOptions: { "grpc.keepalive_time_ms": 5_000, interceptors: [] } });
+  etcd({ url: "etcd://h1", credentials: async () => ({ user: "locker", password: "secret" }) });
+  etcd({ url: "etcd://h1", credentials: () => ({ token: "jwt" }) });
+  // @ts-expect-error: any object
+  etcd({ channel: client });
+  // @ts-expect-error: a pool of a database
+  etcd({ channel: pool });
+  // @ts-expect-error: a pool of a database
+  etcd({ endpoints: ["h1"], clientOptions: pool });
+  // @ts-expect-error: an option of something else
+  etcd({ endpoints: ["h1"], clientOptions: { host: "h1" } });
+  // @ts-expect-error: neither a password nor a token
+  etcd({ endpoints: ["h1"], credentials: () => ({ user: "locker" }) });
 }
 
 export function transactions(
@@ -81,6 +99,37 @@ export function transactions(
   locks.inTransaction(mysql2.pool);
   // @ts-expect-error: a pool
   locks.inTransaction(promised.pool);
+}
+
+export function postgresJs(sql: Sql, transaction: TransactionSql, reserved: ReservedSql): void {
+  postgres({ pool: sql, mode: "advisory" });
+  // @ts-expect-error: a transaction
+  postgres({ pool: transaction });
+  // @ts-expect-error: the instance has the address
+  postgres({ pool: sql, host: "h1" });
+  // @ts-expect-error: any function
+  postgres({ pool: () => reserved });
+}
+
+export function pools(
+  mysql2: { readonly connection: Connection; readonly pool: MysqlPool },
+  promised: { readonly connection: PromiseConnection; readonly pool: PromisePool },
+): void {
+  mysql({ pool: promised.pool, mode: "row" });
+  mysql({ pool: mysql2.pool });
+  mysql({ url: "mysql://h/db", password: () => Promise.resolve("token"), socketPath: "/run/mysqld.sock" });
+  // @ts-expect-error: a single connection
+  mysql({ pool: promised.connection });
+  // @ts-expect-error: a single connection
+  mysql({ pool: mysql2.connection });
+  // @ts-expect-error: a pool of another database
+  mysql({ pool });
+  // @ts-expect-error: any object
+  mysql({ pool: client });
+  // @ts-expect-error: the pool has these options
+  mysql({ pool: promised.pool, password: "secret" });
+  // @ts-expect-error: a password is text
+  mysql({ url: "mysql://h/db", password: () => 5 });
 }
 
 export function wrongOptions(): void {

@@ -130,6 +130,10 @@ function isNeverTrusted(failures: readonly unknown[]): boolean {
   return failures.length > 0 && failures.every((failure) => tlsFailure(failure) !== null);
 }
 
+export function credentialsError(cause: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(`credentials() of etcd() failed: ${detailOf(cause)}`, { cause });
+}
+
 export function closedError(key?: string): StoreUnavailableError {
   return new StoreUnavailableError("the etcd store is closed", { key, retryable: false });
 }

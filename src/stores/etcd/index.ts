@@ -9,7 +9,7 @@ import { Keys } from "./keys.ts";
 import { type EtcdOptions, readOptions } from "./options.ts";
 
 export { etcdExclusiveGuarantees, etcdGuarantees } from "./guarantees.ts";
-export type { EtcdOptions, EtcdTls } from "./options.ts";
+export type { EtcdCredentials, EtcdOptions, EtcdTls, GrpcChannel, GrpcClientOptions } from "./options.ts";
 
 export function etcd(options: EtcdOptions): Store {
   const { order, ...cluster } = readOptions(options);

@@ -26,12 +26,37 @@ describe("etcd()", () => {
       { endpoints: ["http://h:1"] },
       { endpoints: ["h"], order: "none" },
       { endpoints: ["h"], user: "u" },
+      { endpoints: [] },
+      { endpoints: "h:2379" },
+      { endpoints: ["h"], tls: "yes" },
+      { endpoints: ["h"], user: 5, password: "p" },
+      { endpoints: ["h"], credentials: { user: "u", password: "p" } },
+      { url: "etcd://u:p@h", credentials: () => ({ token: "t" }) },
+      { url: 5 },
     ];
     for (const options of wrong) {
       expect(() => etcd(options), JSON.stringify(options)).toThrow(
         expect.objectContaining({ code: "ERR_LOCK_ARGUMENT" }) as Error,
       );
     }
+  });
+
+  it("names the wrong object in the place of a channel or of client options (P17)", () => {
+    const channel = { createCall() {}, getConnectivityState() {}, getTarget: () => "dns:h:1" };
+    expect(etcd({ channel, user: "u", password: "p" }).name).toBe("etcd");
+    expect(etcd({ endpoints: ["h"], clientOptions: { interceptors: [], "grpc.x": 1 } }).name).toBe("etcd");
+    const wrong: readonly (readonly [object, RegExp])[] = [
+      [{ channel: {} }, /^channel must be a Channel of @grpc\/grpc-js, got an object$/],
+      [{ channel: new Map() }, /^channel must be .*, got an instance of Map$/],
+      [{ channel: null }, /^channel must be .*, got null$/],
+      [{ channel, endpoints: ["h"] }, /^etcd\(\) takes one of url, endpoints and channel$/],
+      [{ channel, tls: true }, /without clientOptions and tls/],
+      [{ url: "etcd://h", clientOptions: new Map() }, /^clientOptions must be .*, got an instance of Map$/],
+      [{ url: "etcd://h", clientOptions: { host: "h" } }, /got the option "host"$/],
+      [{ url: "etcd://h", clientOptions: { channelOverride: channel } }, /use etcd\(\{ channel \}\)$/],
+      [{ clientOptions: {} }, /^etcd\(\) takes one of url, endpoints and channel$/],
+    ];
+    for (const [options, message] of wrong) expect(() => etcd(options)).toThrow(message);
   });
 
   it("takes one host or many, with port or without, and either order", () => {

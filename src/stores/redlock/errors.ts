@@ -2,12 +2,12 @@
 
 import {
   InvalidArgumentError,
-  type NodeReason,
   QuorumError,
   StoreUnavailableError,
   UnsafeStoreError,
 } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
+import type { NodeReason } from "../../core/store.ts";
 import { EVICTION_FIX } from "../shared/eviction.ts";
 import { isForeign, withoutArguments } from "../shared/redis-failure.ts";
 import { tlsFailure } from "../shared/tls-failure.ts";
@@ -37,6 +37,9 @@ function firstLine(text: string): string {
 /** What node-redis, ioredis and sockets say of a connection that ended before the reply. */
 const CONNECTION_LOST = /Socket closed unexpectedly|Disconnects client|Connection is closed|ECONNRESET|EPIPE/;
 
+/** How the reason of a node in quarantine starts. The first use of a namespace looks the same. */
+export const RESTARTED = "was restarted or emptied";
+
 /** `doing` completes "a majority could not". */
 export function quorumError(
   doing: string,
@@ -47,8 +50,13 @@ export function quorumError(
 ): QuorumError {
   const about = key === undefined ? "" : ` of ${showKey(key)}`;
   const each = nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ");
+  const fresh = nodes.filter(({ reason }) => reason.startsWith(RESTARTED)).length;
+  const hint =
+    nodes.length - fresh >= needed
+      ? ""
+      : '. If holdfast has never used these nodes before, start once with allow: ["fresh-nodes"]';
   return new QuorumError(
-    `no majority for the ${doing}${about}: ${needed} of ${nodes.length} nodes have to agree. ${each}`,
+    `no majority for the ${doing}${about}: ${needed} of ${nodes.length} nodes have to agree. ${each}${hint}`,
     { key, nodes, cause, disconnected: nodes.some(({ reason }) => CONNECTION_LOST.test(reason)) },
   );
 }

@@ -1,8 +1,7 @@
 // Merges what the nodes know of keys. A request holds a key, or waits for it, if a majority knows it so. What
 // each node knows is shown beside it. A list takes the keys that any node has, a page at a time.
 
-import type { NodeReason } from "../../core/errors.ts";
-import type { HolderInfo, Io, LockInfo, WaiterInfo } from "../../core/store.ts";
+import type { HolderInfo, Io, LockInfo, NodeReason, WaiterInfo } from "../../core/store.ts";
 import { escapeGlob, type RedisKeys } from "../redis/commands/keys.ts";
 import { listOf, textOf } from "../redis/client/port.ts";
 import { quorumError, reasonOf } from "./errors.ts";

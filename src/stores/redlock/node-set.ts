@@ -1,6 +1,6 @@
 // The nodes together: opened as a majority, asked in one call, described one by one.
 
-import type { NodeReason } from "../../core/errors.ts";
+import type { NodeReason } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { quorumError, reasonOf } from "./errors.ts";
 import type { Node } from "./node.ts";

@@ -3,7 +3,7 @@
 
 import type { HolderInfo } from "../../core/store.ts";
 import { listOf, type Reply, textOf } from "../redis/client/port.ts";
-import { reasonOf } from "./errors.ts";
+import { RESTARTED, reasonOf } from "./errors.ts";
 
 const FAILED = "failed:";
 const REVOKED = "revoked:";
@@ -145,7 +145,7 @@ export function readInspection(reply: Reply): Inspection {
 
 /** For errors, `inspect` and events. */
 export function describeNotVoting({ why, cause, leftMs }: NotVoting): string {
-  const since = cause === "clock" ? "has a clock that jumped" : "was restarted or emptied";
+  const since = cause === "clock" ? "has a clock that jumped" : RESTARTED;
   if (why === "waiting") return `${since}, votes again in ${Math.ceil(leftMs / 1_000)} s`;
   if (why === "ready") return `${since}, votes again once a majority of the others has told it their fences`;
   if (why === "jumped") return `${since}, and does not vote`;

@@ -49,22 +49,37 @@ export function readOptions(options: ZooKeeperOptions): Settings {
   const { url, servers } = options;
   if ((url === undefined) === (servers === undefined))
     throw new InvalidArgumentError("zookeeper() takes either servers or a url");
-  const { url: _url, ...rest } = options;
-  return validate(url === undefined ? rest : { ...readUrl(url), ...rest });
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  return validate(url === undefined ? given : { ...readUrl(url), ...given });
 }
 
 function validate(options: ZooKeeperOptions): Settings {
   const { servers = [], chroot = "", sessionTimeout, user, password, tls = false } = options;
-  if (servers.length === 0) throw new InvalidArgumentError("zookeeper() needs at least one server");
-  if ((user === undefined) !== (password === undefined))
-    throw new InvalidArgumentError("zookeeper() takes a user together with a password, or neither");
+  if (!Array.isArray(servers) || servers.length === 0)
+    throw new InvalidArgumentError(`servers must be a list of host:port, got ${JSON.stringify(servers)}`);
+  checkLogin(user, password);
   return {
     servers: servers.map(readAddress),
     chroot: checkChroot(chroot),
     sessionMs: sessionTimeout === undefined ? DEFAULT_SESSION_MS : checkTimeout(sessionTimeout),
     digest: user === undefined ? null : `${user}:${password}`,
-    tls: tls === false ? null : tls === true ? {} : tls,
+    tls: readTls(tls),
   };
+}
+
+/** The server takes everything up to the first colon as the name of the user. */
+function checkLogin(user: unknown, password: unknown): void {
+  if (user === undefined && password === undefined) return;
+  if (typeof user !== "string" || typeof password !== "string")
+    throw new InvalidArgumentError("zookeeper() takes a user and a password together, both as strings");
+  if (user === "" || user.includes(":"))
+    throw new InvalidArgumentError(`user must be a name without a colon, got ${JSON.stringify(user)}`);
+}
+
+function readTls(tls: unknown): ConnectionOptions | null {
+  if (typeof tls === "boolean") return tls ? {} : null;
+  if (typeof tls === "object" && tls !== null) return tls;
+  throw new InvalidArgumentError(`tls must be true, false or options of node:tls, got ${String(tls)}`);
 }
 
 function readUrl(url: string): ZooKeeperOptions {

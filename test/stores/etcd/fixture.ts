@@ -24,7 +24,7 @@ export class TamperedClient {
   readonly counts: Record<string, number> = {};
 
   constructor(url: string) {
-    const options = { endpoints: endpointsOf(url), tls: null, user: null, probeKey: "t/k/" };
+    const options = { endpoints: endpointsOf(url), probeKey: "t/k/" };
     this.#real = new Cluster(grpc, options, nodeSystem);
     const real = this.#real;
     const counted = <A extends unknown[], R>(name: string, call: (...args: A) => R) => {

@@ -47,7 +47,7 @@ describe("a full etcd", () => {
   it("lets what is held be renewed and released, refuses new locks by name, and is found (P17, P19)", async () => {
     const { url, gateway } = await start({ args: ["--quota-backend-bytes", "1000000"] });
     const [one, two] = [locks(url), locks(url)];
-    const lease = await one.acquire("held", { ttl: 2_000 });
+    const lease = await one.acquire("held", { ttl: "60s" });
     const waiting = two.acquire("held", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("held"))?.waiters?.length).toBe(1);
     await fill(gateway);
@@ -55,7 +55,7 @@ describe("a full etcd", () => {
       code: "ERR_STORE_UNAVAILABLE",
       message: expect.stringMatching(/full \(NOSPACE\)/) as string,
     });
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await lease.extend();
     expect(lease.held).toBe(true);
     expect(await lease.verify()).toBe(true);
     expect((await one.check()).map(({ id }) => id)).toContain("nospace");
@@ -86,7 +86,8 @@ describe("an etcd with authentication", () => {
     const url = await guarded();
     const withUser = (user: string): string => url.replace("etcd://", `etcd://${user}@`);
     const [one, two] = [locks(withUser("app:p%3Aw%2Fd%40")), locks(withUser("app:p%3Aw%2Fd%40"))];
-    const lease = await one.acquire("key", { ttl: 1_000 });
+    const lease = await one.acquire("key", { ttl: "60s" });
+    lease.signal.addEventListener("abort", () => void lease.release());
     const waiting = two.acquire("key", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("key"))?.waiters?.length).toBe(1);
     expect(await two.revoke("key", { reason: "test", fence: lease.fence })).toBe(true);
@@ -100,6 +101,40 @@ describe("an etcd with authentication", () => {
     await expect(wrong(locks(url))).rejects.toThrow(/user name and a password/);
     const elsewhere = locks(withUser("app:p%3Aw%2Fd%40"), { namespace: "other" });
     await expect(wrong(elsewhere)).rejects.toThrow(/may not do that/);
+  });
+
+  it("asks the credentials function again when the password has changed", async () => {
+    const url = await guarded();
+    const gateway = new Gateway(url.replace("etcd://", ""));
+    const logIn = async (name: string, password: string): Promise<string> =>
+      (await gateway.ask<{ token: string }>("auth/authenticate", { name, password })).token;
+    let password = "p:w/d@";
+    const byPassword = locks(etcd({ url, credentials: () => ({ user: "app", password }) }));
+    const byToken = locks(etcd({ url, credentials: async () => ({ token: await logIn("app", password) }) }));
+    const held = [await byPassword.acquire("one"), await byToken.acquire("two")];
+    gateway.token = await logIn("root", "r");
+    password = "next";
+    await gateway.ask("auth/user/changepw", { name: "app", password });
+    for (const lease of held) expect(await lease.verify()).toBe(true);
+    expect(await (await byToken.acquire("three")).release()).toBe(true);
+    for (const lease of held) expect(await lease.release()).toBe(true);
+  });
+
+  it("reports a credentials function that fails or returns something else (P17)", async () => {
+    const url = await guarded();
+    const failing = locks(etcd({ url, credentials: () => Promise.reject(new Error("no secret today")) }));
+    await expect(failing.tryAcquire("key")).rejects.toMatchObject({
+      code: "ERR_STORE_UNAVAILABLE",
+      retryable: true,
+      message: "credentials() of etcd() failed: no secret today",
+    });
+    const wrong = locks(etcd({ url, credentials: (() => ({ password: "secret" })) as never }));
+    await expect(wrong.acquire("key")).rejects.toMatchObject({
+      code: "ERR_LOCK_ARGUMENT",
+      message: expect.stringMatching(
+        /must return \{ user, password \}.*got an object with password$/,
+      ) as string,
+    });
   });
 
   it("goes on when its tokens have been forgotten", async () => {

@@ -3,10 +3,11 @@
 // dropped and the members are asked again. No call that may have been carried out is repeated.
 
 import type * as grpcModule from "@grpc/grpc-js";
-import type { ChannelCredentials, Metadata } from "@grpc/grpc-js";
+import type { ChannelCredentials, ClientOptions, Metadata } from "@grpc/grpc-js";
 import type { System } from "../../../core/system.ts";
-import { isLeaderless, noMemberError, wasRejected } from "../errors.ts";
-import type { EtcdSettings } from "../options.ts";
+import { LockError } from "../../../core/errors.ts";
+import { credentialsError, isLeaderless, noMemberError, wasRejected } from "../errors.ts";
+import { checkCredentials, type EtcdCredentials, type EtcdSettings } from "../options.ts";
 import * as m from "../protocol/messages.ts";
 import type { Loose } from "../protocol/protobuf.ts";
 import {
@@ -31,7 +32,8 @@ interface GrpcError {
   readonly details?: string;
 }
 
-export interface ClusterOptions extends Pick<EtcdSettings, "endpoints" | "tls" | "user"> {
+export interface ClusterOptions extends Partial<Omit<EtcdSettings, "order" | "endpoints">> {
+  readonly endpoints: readonly string[];
   /** A key that the user may read. Reading it shows whether a member answers. */
   readonly probeKey: string;
 }
@@ -90,6 +92,8 @@ export class Cluster {
   #choosing: Promise<Member> | null = null;
   /** A login that is under way. */
   #login: Promise<void> | null = null;
+  /** Credentials that are being fetched. */
+  #fetching: Promise<EtcdCredentials> | null = null;
   #token: string | null = null;
   #metadata: Metadata;
   #isClosed = false;
@@ -98,7 +102,7 @@ export class Cluster {
     this.#grpc = grpc;
     this.#system = system;
     this.#options = options;
-    const { tls } = options;
+    const { tls = null } = options;
     this.#credentials = unreferenced(
       tls === null
         ? grpc.credentials.createInsecure()
@@ -309,8 +313,8 @@ export class Cluster {
       member.term = await this.#termOf(member, io);
     } catch (error) {
       if (isLeaderless(error)) throw new Error(`${member.endpoint} knows no leader`, { cause: error });
-      // It answers. The next call reports what is wrong with the user.
-      if (!wasRejected(error)) throw error;
+      // It answers, or was never asked. The next call reports what is wrong with the user.
+      if (!wasRejected(error) && !LockError.is(error)) throw error;
     }
   }
 
@@ -337,12 +341,15 @@ export class Cluster {
   }
 
   #connect(endpoint: string): Member {
-    const client = new this.#grpc.Client(endpoint, this.#credentials, CHANNEL_OPTIONS);
-    return new Member(endpoint, client, () => this.#system.monoMs());
+    const { channel = null, clientOptions } = this.#options;
+    const options =
+      channel === null ? { ...CHANNEL_OPTIONS, ...clientOptions } : { channelOverride: channel };
+    const client = new this.#grpc.Client(endpoint, this.#credentials, options as ClientOptions);
+    return new Member(endpoint, client, { nowMs: () => this.#system.monoMs(), isShared: channel !== null });
   }
 
   get #needsLogin(): boolean {
-    return this.#options.user !== null && this.#token === null;
+    return this.#options.credentials !== undefined && this.#token === null;
   }
 
   async #ensureLogin(member: Member, io: CallSignal): Promise<void> {
@@ -358,15 +365,45 @@ export class Cluster {
   }
 
   async #logIn(member: Member, io: CallSignal): Promise<void> {
-    const { name = "", password = "" } = this.#options.user ?? {};
-    const { token } = await member.call(METHODS.login, { name, password }, this.#newMetadata(null), io);
+    const credentials = await this.#fetchCredentials(io);
+    const { token } =
+      "token" in credentials
+        ? credentials
+        : await member.call(
+            METHODS.login,
+            { name: credentials.user, password: credentials.password },
+            this.#newMetadata(null),
+            io,
+          );
     this.#metadata = this.#newMetadata(token);
     this.#token = token;
   }
 
+  async #fetchCredentials({ signal }: CallSignal): Promise<EtcdCredentials> {
+    const fetching = (this.#fetching ??= this.#askForCredentials().finally(() => {
+      this.#fetching = null;
+    }));
+    return new Promise((resolve, reject) => {
+      const abort = (): void => reject(new UnansweredCall("credentials() of etcd() did not end in time"));
+      if (signal.aborted) abort();
+      signal.addEventListener("abort", abort, { once: true });
+      void fetching.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    });
+  }
+
+  async #askForCredentials(): Promise<EtcdCredentials> {
+    let given: unknown;
+    try {
+      given = await this.#options.credentials?.();
+    } catch (error) {
+      throw credentialsError(error);
+    }
+    return checkCredentials(given);
+  }
+
   /** Forgets the token if the error says that it is no longer valid. */
   #isLoginExpired(error: unknown): boolean {
-    if (this.#options.user === null) return false;
+    if (this.#options.credentials === undefined) return false;
     const { code, details = "" } = error as GrpcError;
     const isExpired =
       code === UNAUTHENTICATED || /revision of auth store is old|invalid auth token/.test(details);

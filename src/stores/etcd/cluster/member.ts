@@ -69,6 +69,8 @@ export class Member {
   term = 0n;
   readonly #client: Client;
   readonly #nowMs: () => number;
+  /** The channel belongs to the caller and stays open. */
+  readonly #isShared: boolean;
   /** In the order in which they were sent. */
   readonly #pending = new Set<PendingCall>();
   #keepAlives: ClientDuplexStream<Loose<LeaseId>, LeaseAnswer> | null = null;
@@ -77,10 +79,15 @@ export class Member {
   readonly #streams = new Set<{ cancel(): void }>();
   #isDropped = false;
 
-  constructor(endpoint: string, client: Client, nowMs: () => number) {
+  constructor(
+    endpoint: string,
+    client: Client,
+    { nowMs, isShared }: { readonly nowMs: () => number; readonly isShared: boolean },
+  ) {
     this.endpoint = endpoint;
     this.#client = client;
     this.#nowMs = nowMs;
+    this.#isShared = isShared;
   }
 
   /** When the oldest pending call was sent; null if none is pending. */
@@ -230,7 +237,7 @@ export class Member {
     if (this.#isDropped) return;
     this.#isDropped = true;
     for (const stream of [...this.#streams]) stream.cancel();
-    this.#client.close();
+    if (!this.#isShared) this.#client.close();
   }
 }
 

@@ -56,6 +56,7 @@ export class Mysql2Port implements MysqlPort {
   readonly #mysql2: Mysql2;
   readonly #login: Login;
   readonly #open = new Set<SqlConnection>();
+  #isClosed = false;
 
   constructor(mysql2: Mysql2, login: Login) {
     this.#mysql2 = mysql2;
@@ -79,11 +80,15 @@ export class Mysql2Port implements MysqlPort {
     }
   }
 
-  #connect(host: Address): Promise<SqlConnection> {
-    const { user, password, database, ssl } = this.#login;
+  async #connect({ host, port, socketPath }: Address): Promise<SqlConnection> {
+    const { user, password: given, database, ssl, poolOptions } = this.#login;
+    const password = typeof given === "function" ? await given() : given;
+    if (this.#isClosed) throw new Error("the store was closed");
     const connection = this.#mysql2.createConnection({
-      ...{ host: host.host, port: host.port, user, password, database },
-      ...(ssl === undefined ? {} : { ssl: typeof ssl === "string" ? ssl : { ...CHECKED, ...ssl } }),
+      ...poolOptions,
+      ...(socketPath === undefined ? { host, port } : { socketPath }),
+      ...{ user, password, database },
+      ...(ssl === undefined ? {} : { ssl: { ...(poolOptions === undefined ? CHECKED : {}), ...ssl } }),
       ...{ charset: "utf8mb4", dateStrings: true, supportBigNumbers: true, bigNumberStrings: false },
       ...{ connectTimeout: this.hosts.length > 1 ? CONNECT_SEVERAL_MS : CONNECT_MS },
       ...{ enableKeepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },
@@ -100,6 +105,7 @@ export class Mysql2Port implements MysqlPort {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const connection of this.#open) connection.destroy();
   }
 }

@@ -40,6 +40,8 @@ export interface SqlConnection {
 export interface Address {
   readonly host: string;
   readonly port: number;
+  /** A Unix socket, which is used instead. */
+  readonly socketPath?: string;
 }
 
 export interface MysqlPort {

@@ -208,6 +208,6 @@ function alive(present: Claim, silentMs: number, failed: readonly Failed[]): Sto
   );
 }
 
-function nameOf({ host, port }: Address): string {
-  return `${host}:${port}`;
+function nameOf({ host, port, socketPath }: Address): string {
+  return socketPath ?? `${host}:${port}`;
 }
