@@ -39,7 +39,7 @@ const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
   ["maxHold of nothing", "k", { maxHold: 0 }, /maxHold must be greater than 0, got 0/],
   ["a signal that is none", "k", { signal: {} }, /signal must be an AbortSignal, got/],
   ["a label that is no text", "k", { label: 5 }, /label must be .*, got 5/],
-  ["a lease from elsewhere", "k", { within: {} }, /within is not a lease/],
+  ["a lease from elsewhere", "k", { within: {} }, /within must be a lease/],
 ];
 
 test.each(BAD_CALLS)(
@@ -88,13 +88,15 @@ test.each([
 test("using and once need a function; revoke requires a reason", async () => {
   const { locks } = world();
   const mine = locks();
-  expect((await refusal(mine.using("k", {} as never))).message).toMatch(/needs a function/);
+  expect((await refusal(mine.using("k", {} as never))).message).toMatch(
+    /fn of (using|once) must be a function/,
+  );
   expect((await refusal(mine.using("k", (() => {}) as never, { ttl: "5s" } as never))).message).toMatch(
     /must come before the function/,
   );
   expect(() => mine.elect("k", (() => {}) as never, {} as never)).toThrow(/must come before the function/);
   expect((await refusal(mine.once("k", { atLeast: "1s" }, undefined as never))).message).toMatch(
-    /needs a function/,
+    /fn of (using|once) must be a function/,
   );
   expect((await refusal(mine.once("k", {} as never, () => 1))).message).toMatch(
     /atLeast must be .*, got undefined/,

@@ -118,7 +118,7 @@ export class HoldfastLocks implements Locks {
     const hasOptions = typeof optionsOrFn !== "function";
     const fn = hasOptions ? maybeFn : optionsOrFn;
     if (typeof fn !== "function")
-      throw new InvalidArgumentError("using needs a function to run while the key is held");
+      throw new InvalidArgumentError(`fn of using must be a function, got ${typeof fn}`);
     const spec = hasOptions ? readAcquireOptions(optionsOrFn, this.#defaults) : this.#defaultWish;
     const keys = canonicalKeys(key);
     const actor = this.#actor(spec);
@@ -132,7 +132,7 @@ export class HoldfastLocks implements Locks {
     fn: (lease: Lease) => T | Promise<T>,
   ): Promise<OnceResult<T>> {
     if (typeof fn !== "function")
-      throw new InvalidArgumentError("once needs a function to run while the key is held");
+      throw new InvalidArgumentError(`fn of once must be a function, got ${typeof fn}`);
     const { atLeast, ...rest } = options ?? {};
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
@@ -347,7 +347,9 @@ export class HoldfastLocks implements Locks {
     const within = LeaseHandle.unwrap(spec.within);
     if (within instanceof HeldLease || within instanceof JoinedLease)
       return this.#newActor(within.actor.live);
-    throw new InvalidArgumentError("within is not a lease of this package");
+    throw new InvalidArgumentError(
+      "within must be a lease that acquire, tryAcquire, using, once or elect returned",
+    );
   }
 
   #newActor(outer: Actor | null): Actor {

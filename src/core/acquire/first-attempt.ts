@@ -187,7 +187,7 @@ export class FirstAttempt extends Call implements HoldQueue {
       "unconfirmed" in answer
         ? unconfirmedError(request, answer.unconfirmed.why)
         : new StoreUnavailableError(
-            `the store's answer about ${showKey(request.keys[0] as string)} came too late`,
+            `the grant of ${showKey(request.keys[0] as string)} had expired when it arrived`,
           );
     this.stop(error);
   }

@@ -189,7 +189,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       lease.holds.map(async (hold) => {
         const answer = await this.holds.renewal.now(hold, ttl === undefined ? hold.ttlMs : readTtl(ttl));
         if (answer.state === "renewed" || answer.state === "lost") return;
-        throw new StoreUnavailableError(`the store could not extend the lease of ${showKey(lease.key)}`, {
+        throw new StoreUnavailableError(`the store did not extend the lease of ${showKey(lease.key)}`, {
           key: lease.key,
           cause: answer.state === "unknown" ? answer.cause : undefined,
         });

@@ -21,5 +21,10 @@ export function makeRequest(
 /** The store had it granted but could not make sure of it, which is as good as not granted (P8). */
 export function unconfirmedError(request: Request, why: string): LockError {
   const key = request.keys[0] as string;
-  return new StoreUnavailableError(`the grant of ${showKey(key)} was given back, because ${why}`, { key });
+  return new StoreUnavailableError(
+    `the grant of ${showKey(key)} is not safe and was released, because ${why}`,
+    {
+      key,
+    },
+  );
 }

@@ -26,7 +26,7 @@ const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
   expired: "its window ended before a renewal was confirmed",
   gone: "the store no longer knows this holder",
   revoked: "an operator revoked it",
-  "max-hold": "it was held for as long as maxHold allows",
+  "max-hold": "it reached maxHold",
   session: "the store ended this process's session",
   closed: "its locks were closed",
 };
@@ -85,7 +85,7 @@ export class HeldLease implements Lease {
   get fence(): bigint {
     if (this.keys.length === 1) return this.#fences[0] as bigint;
     throw new InvalidArgumentError(
-      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      `fence must be read with fenceOf(key), because this lease has ${this.keys.length} keys`,
       { key: this.key },
     );
   }
@@ -93,7 +93,10 @@ export class HeldLease implements Lease {
   fenceOf(key: string): bigint {
     const fence = this.#fences[this.keys.indexOf(key)];
     if (fence !== undefined) return fence;
-    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+    throw new InvalidArgumentError(
+      `key must be one of ${this.keys.map(showKey).join(", ")}, got ${showKey(String(key))}`,
+      { key: this.key },
+    );
   }
 
   get held(): boolean {
@@ -199,7 +202,8 @@ export class HeldLease implements Lease {
       limit: this.spec.limit,
       ...(this.keys.length === 1 ? { fence: String(this.#fences[0]) } : { fences }),
       held: this.held,
-      remaining: this.remaining,
+      // Rounded down, so that it never promises more than the window has left.
+      remaining: Math.floor(this.remaining),
     };
   }
 
@@ -228,7 +232,8 @@ export class HeldLease implements Lease {
 
   #lossError(reason: LossReason, why: string, detail?: string): LockLostError {
     return new LockLostError(
-      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
+      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) has ended: ${why}. ` +
+        "Stop changing what it protects, because another holder may have it now",
       { key: this.key, reason, fence: this.#fences[0], detail },
     );
   }

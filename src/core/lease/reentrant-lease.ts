@@ -41,7 +41,7 @@ export class JoinedLease implements Lease {
   get fence(): bigint {
     if (this.keys.length === 1) return this.fenceOf(this.key);
     throw new InvalidArgumentError(
-      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      `fence must be read with fenceOf(key), because this lease has ${this.keys.length} keys`,
       { key: this.key },
     );
   }
@@ -49,7 +49,10 @@ export class JoinedLease implements Lease {
   fenceOf(key: string): bigint {
     const section = this.keys.includes(key) ? this.sections.find((one) => one.keys.includes(key)) : undefined;
     if (section !== undefined) return section.fenceOf(key);
-    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+    throw new InvalidArgumentError(
+      `key must be one of ${this.keys.map(showKey).join(", ")}, got ${showKey(String(key))}`,
+      { key: this.key },
+    );
   }
 
   get held(): boolean {
@@ -103,7 +106,7 @@ export class JoinedLease implements Lease {
       label: this.label,
       ...(this.keys.length === 1 ? { fence: fences[this.key] } : { fences }),
       held: this.held,
-      remaining: this.remaining,
+      remaining: Math.floor(this.remaining),
     };
   }
 

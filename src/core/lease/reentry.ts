@@ -21,7 +21,7 @@ export function entry(own: readonly HeldLease[], keys: readonly string[], spec: 
   const other = held.find((section) => section.spec.limit > 1 !== spec.limit > 1);
   if (other !== undefined) {
     const [kind, asked] = spec.limit > 1 ? ["lock", "semaphore"] : ["semaphore", "lock"];
-    const why = `is already held by this very actor as a ${kind}, which excludes a ${asked}`;
+    const why = `is already held by the same actor as a ${kind}, which excludes a ${asked}`;
     return refusal(other, keys, spec, `${why}, so waiting for it would never end. Release it first`);
   }
   return spec.limit > 1 ? semaphoreEntry(held, keys, spec) : lockEntry(held, keys, spec);
@@ -35,7 +35,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
       reader,
       keys,
       spec,
-      "is held for reading by this very actor, so waiting to write would never end. Release the shared lease first, or ask for the exclusive one from the start",
+      "is already held by the same actor with a shared lease, so waiting for an exclusive one would never end. " +
+        "Release the shared lease first, or acquire the exclusive one from the start",
     );
   }
   if (!spec.reentrant || spec.keepMs > 0) {
@@ -43,7 +44,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
       first,
       keys,
       spec,
-      "is already held by this very actor, so waiting for it would never end. Use the lease that is held, say reentrant: true, or acquire outside of its scope",
+      "is already held by the same actor, so waiting for it would never end. " +
+        "Use its lease, pass reentrant: true, or acquire the key outside of that scope",
     );
   }
   if (keys.every((key) => held.some((section) => section.keys.includes(key)))) {
@@ -53,7 +55,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
     first,
     keys,
     spec,
-    "is already held by this very actor, but not all of the keys that it asks for: acquire the missing ones alone, or all of them from the start",
+    "is already held by the same actor, but others of these keys are not. " +
+      "Acquire only the missing keys, or all of them from the start",
   );
 }
 
@@ -68,8 +71,10 @@ function semaphoreEntry(held: readonly HeldLease[], keys: readonly string[], spe
     const own = held.filter((section) => section.keys.includes(key));
     const permits = own.reduce((sum, section) => sum + section.spec.permits, 0);
     if (permits + spec.permits <= spec.limit) continue;
-    const why = `has ${spec.limit} permits for this call and this very actor holds ${permits} of them`;
-    const more = `waiting for ${spec.permits} more would never end. Take all permits at once, or release some first`;
+    const why = `has ${spec.limit} permits for this call, and the same actor holds ${permits} of them`;
+    const more =
+      `waiting for ${spec.permits} more would never end. ` +
+      "Acquire all permits in one call, or release some first";
     return refusal(own[0] as HeldLease, [key], spec, `${why}, so ${more}`);
   }
   return null;

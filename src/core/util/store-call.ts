@@ -180,7 +180,7 @@ export class Caller {
   async rejectUnsent(what: string, key: string | undefined): Promise<never> {
     await this.#system.yield();
     const why = `the store has answered none of the last ${this.#timeouts} calls: ${SILENCE}`;
-    throw new StoreUnavailableError(`the ${what}${about(key)} was not sent, because ${why}`, {
+    throw new StoreUnavailableError(`the store was not asked for the ${what}${about(key)}, because ${why}`, {
       key,
       unsent: true,
     });
@@ -287,7 +287,7 @@ class PromisedCall extends Call {
 export function named(error: unknown, what: string, key: string | undefined): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the store failed at the ${what}${about(key)}: ${detail}`, {
+  return new StoreUnavailableError(`the store failed during the ${what}${about(key)}: ${detail}`, {
     key,
     cause: error,
   });
