@@ -156,7 +156,7 @@ export function kindOf(library: string): Bar["kind"] {
   return /^bare|by hand|^async-mutex/.test(library) ? "bare" : "peer";
 }
 
-export function grouped<T>(rows: readonly T[], by: (row: T) => string): Map<string, T[]> {
+function grouped<T>(rows: readonly T[], by: (row: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const row of rows) groups.set(by(row), [...(groups.get(by(row)) ?? []), row]);
   return groups;

@@ -60,7 +60,7 @@ export function isPgPool(pool: unknown): boolean {
   return isComplete && typeof options === "object";
 }
 
-export function isPostgresJs(pool: unknown): boolean {
+function isPostgresJs(pool: unknown): boolean {
   if (typeof pool !== "function") return false;
   const { options, unsafe, reserve, listen } = pool as unknown as Readonly<Record<string, unknown>>;
   const isComplete = [unsafe, reserve, listen].every((member) => typeof member === "function");
