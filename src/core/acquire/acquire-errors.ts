@@ -26,7 +26,10 @@ export function closedError(keys: readonly string[]): LockAbortedError {
   });
 }
 
-/** The error of a wait at whose end the store failed. It contains the reasons of the nodes, if there are several. */
+/**
+ * The error of a wait at whose end the store failed. It contains the reasons of the nodes, if there are
+ * several.
+ */
 export function unaskedError(keys: readonly string[], waitedMs: number, cause: LockError): LockError {
   const names = keys.map(showKey).join(", ");
   const message = `${names} was not acquired within ${waitedMs} ms, because the store failed: ${cause.message}`;

@@ -1,5 +1,5 @@
-// The handle of a re-entry: one more way into sections that its actor holds already. It has their fences and their end; the
-// key goes back when the last handle has let go, whichever that is.
+// The lease of a re-entry into leases that its actor already holds. It has their fences and their end.
+// The keys are released with the last handle, which may be the re-entry or the outer lease.
 
 import { onAbort } from "../util/abort-listener.ts";
 import type { Actor } from "./actor.ts";
@@ -33,7 +33,7 @@ export class JoinedLease implements Lease {
     return this.keys[0] as string;
   }
 
-  /** Of what is held: a reader inside its own writer is as alone as the writer. */
+  /** The mode of the outer lease: a reader inside its own writer is still exclusive. */
   get mode(): Mode {
     return this.#first.mode;
   }
@@ -121,7 +121,7 @@ export class JoinedLease implements Lease {
   }
 }
 
-/** Aborts with the first of them. The listeners go with the sections, which live no longer than their holds. */
+/** A signal that aborts with the first of these leases. Its listeners end with the leases. */
 function anyOf(sections: readonly HeldLease[]): AbortSignal {
   const controller = new AbortController();
   for (const { signal } of sections) {

@@ -1,5 +1,6 @@
-// An actor that asks for what it holds already. It would wait for itself for ever, so it is let in again where it said that it
-// may be (`reentrant`), and refused at once otherwise. Waiting is never the answer, except for a semaphore with permits to spare.
+// Calls for a key that the caller's own chain of actors already holds. Waiting would never end, so the
+// call enters again with `reentrant`, and rejects with DeadlockError without it. Only a semaphore may
+// still have enough permits.
 
 import type { Actor } from "./actor.ts";
 import { DeadlockError } from "../errors.ts";
@@ -7,10 +8,10 @@ import { showKey } from "../key.ts";
 import type { HeldLease } from "./lease.ts";
 import type { AcquireSpec } from "../options.ts";
 
-/** `null`: nothing of it is held, ask the store. Sections: enter them again. */
+/** null: the chain holds none of the keys, so ask the store. Leases: enter them again. */
 export type Entry = readonly HeldLease[] | DeadlockError | null;
 
-/** Of one open store: keys of different stores have nothing to do with each other. */
+/** The leases of the chain in one open store. Equal keys of different stores are different locks. */
 export function ownSections(actor: Actor, owner: HeldLease["owner"]): HeldLease[] {
   return actor.sections().filter((section) => section.owner === owner);
 }
