@@ -21,7 +21,7 @@ const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
   ["an unpaired surrogate", "a\ud800b", {}, /unpaired surrogate/],
   ["a key that is no string", 7, {}, /key must be a string, got number/],
   ["no key", undefined, {}, /key must be a string, got undefined/],
-  ["an empty array", [], {}, /keys must be at least one key/],
+  ["an empty array", [], {}, /keys must not be an empty array/],
   ["an array with an empty key", ["a", ""], {}, /key must not be empty/],
   ["an option typo", "k", { tll: 5 }, /no option "tll".*ttl/],
   ["options that are no object", "k", "30s", /options of acquire must be an object, got "30s"/],

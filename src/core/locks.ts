@@ -15,7 +15,7 @@ import { type Admits, LockManager, lossBehind, lostWith } from "./acquire/lock-m
 import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease/lease.ts";
 import { LeaseHandle } from "./lease/lease-handle.ts";
-import { listed, otherFence, readListOptions, readRevokeOptions } from "./admin-options.ts";
+import { listLocks, otherFence, readListOptions, readRevokeOptions } from "./admin-options.ts";
 import { openWithin } from "./opening.ts";
 import {
   type AcquireOptions,
@@ -183,7 +183,7 @@ export class HoldfastLocks implements Locks {
   ): AsyncIterable<LockInfo> {
     const spec = readListOptions(options);
     const manager = await this.#opened();
-    yield* listed(manager.store, this.#caller, spec, LOOK_MS);
+    yield* listLocks(manager.store, this.#caller, spec, LOOK_MS);
   }
 
   async revoke(

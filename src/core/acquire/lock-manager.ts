@@ -4,7 +4,7 @@
 import { isAbortOf } from "../util/abort-listener.ts";
 import type { Actor } from "../lease/actor.ts";
 import { anyAnswer, type Caller, callTimeoutMs } from "../util/store-call.ts";
-import { type DeadlockPlace, Detector } from "../deadlock/detector.ts";
+import { type DetectorLockManager, Detector } from "../deadlock/detector.ts";
 import { DueLists } from "../util/due-lists.ts";
 import type { Duration } from "../duration.ts";
 import { type DeadlockError, type LockError, LockLostError, StoreUnavailableError } from "../errors.ts";
@@ -17,7 +17,7 @@ import { showKey } from "../key.ts";
 import { HeldLease, type LeaseOwner } from "../lease/lease.ts";
 import { LocalQueue, type QueueDeps, type QueuedCall } from "./local-queue.ts";
 import { acquireEach, tryEach } from "./multi-key.ts";
-import { Notes } from "../deadlock/note-writer.ts";
+import { NoteWriter } from "../deadlock/note-writer.ts";
 import { type Defaults, isPlain, readTtl, type AcquireSpec } from "../options.ts";
 import { closedError, timeoutError } from "./acquire-errors.ts";
 import { ReleaseCall } from "./release-call.ts";
@@ -41,7 +41,7 @@ export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
 /** Whether calls of this actor may continue while the locks are being closed. */
 export type Admits = (actor: Actor) => boolean;
 
-export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
+export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
   readonly store: OpenStore;
   readonly system: System;
   readonly caller: Caller;
@@ -49,7 +49,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   readonly handoffMs: number;
   readonly deadlines: DueLists<Waiter>;
   readonly #events: Events;
-  readonly #notes: Notes;
+  readonly #notes: NoteWriter;
   readonly #detector: Detector;
   readonly #deadlockMs: number | null;
   /** By key. A first attempt takes the place of a queue while it is the only call for its key. */
@@ -85,7 +85,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       for (const waiter of due) waiter.expire();
     });
     this.holds = new HoldRegistry(store, this.caller, system, events, (hold) => this.#ended(hold));
-    this.#notes = new Notes(store, caller, system, this.holds.renewal);
+    this.#notes = new NoteWriter(store, caller, system, this.holds.renewal);
     this.#unreleased = new UnreleasedLeases({
       system,
       leases: () => this.leases(),

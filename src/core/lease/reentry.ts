@@ -1,6 +1,6 @@
 // Calls for a key that the caller's own chain of actors already holds. Waiting would never end, so the
-// call enters again with `reentrant`, and rejects with DeadlockError without it. Only a semaphore may
-// still have enough permits.
+// call enters again with `reentrant`, and rejects with DeadlockError without it. A call for more permits
+// of a semaphore waits as usual if enough permits can become free.
 
 import type { Actor } from "./actor.ts";
 import { DeadlockError } from "../errors.ts";

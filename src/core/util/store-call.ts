@@ -16,8 +16,8 @@ import type { Io } from "../store.ts";
 import type { System } from "../system.ts";
 
 /**
- * A store that answers without I/O may keep the event loop from turning for at most this time. Calls
- * check for that every half of it.
+ * A store that answers without I/O may keep the event loop from turning for at most this time. After half of
+ * it, a call lets the event loop turn.
  */
 const LONGEST_BLOCK_MS = 10;
 /**
