@@ -19,6 +19,7 @@ export type Library =
   | "bare ioredis"
   | "bare node-redis"
   | "holdfast"
+  | "holdfast, node-redis"
   | "holdfast, ioredis"
   | "redlock 4"
   | "redlock 5"
@@ -60,6 +61,12 @@ export interface Contender {
   end(): Promise<void>;
 }
 
+/** holdfast with connections of its own, and with a package. */
+const DRIVERS: Readonly<Record<string, { readonly driver?: "redis" | "ioredis" }>> = {
+  holdfast: {},
+  "holdfast, node-redis": { driver: "redis" },
+  "holdfast, ioredis": { driver: "ioredis" },
+};
 const TTL_MS = 30_000;
 const NOT_EXISTING = { expiration: { type: "PX", value: TTL_MS }, condition: "NX" } as const;
 const FOR_EVER = 1_000_000;
@@ -69,9 +76,8 @@ const RELEASE =
 /** `options`: of createLocks. */
 export async function contender(library: Library, url: string, options: object = {}): Promise<Contender> {
   if (library === "bare node-redis") return bareNodeRedis(url);
-  if (library === "holdfast" || library === "holdfast, ioredis") {
-    const driver = library === "holdfast" ? "redis" : "ioredis";
-    const locks = createLocks(redis({ url, driver }), options);
+  if (library in DRIVERS) {
+    const locks = createLocks(redis({ url, ...DRIVERS[library] }), options);
     const wait = Number.POSITIVE_INFINITY;
     return {
       take: async (key) => {

@@ -3,6 +3,9 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
+/** Measures the package as it is published, as the suites do. */
+const BUILT = new URL("../built.mjs", import.meta.url).href;
+
 export interface WorkerHandle<Result> {
   readonly pid: number;
   readonly ready: Promise<void>;
@@ -12,7 +15,7 @@ export interface WorkerHandle<Result> {
 
 export function startWorker<Result>(file: string, settings: object): WorkerHandle<Result> {
   const path = fileURLToPath(new URL(`../workers/${file}`, import.meta.url));
-  const loader = file.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const loader = file.endsWith(".ts") ? ["--import", BUILT] : [];
   const child = spawn(process.execPath, [...loader, path, JSON.stringify(settings)], {
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { givenServer } from "./given.ts";
-import { type FoundProgram, findProgram, type Program } from "./packages.ts";
+import { type FoundProgram, findProgram, type Program, unpackedTree, wantsNewest } from "./packages.ts";
 import { freePort, freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
 
@@ -45,6 +45,15 @@ export const zookeeperProgram: Program = {
   alone: true,
   folders: ["usr/lib/jvm/java-17-openjdk-amd64/bin", "usr/lib/jvm/java-17-openjdk-arm64/bin"],
   advice: "name a running ZooKeeper in HOLDFAST_TEST_ZOOKEEPER=zookeeper://host:port",
+};
+
+/** Java and the libraries stay those of this system: a newer Java needs a newer libc. */
+const newestServer: Program = {
+  name: "zookeeper",
+  packages: ["libzookeeper-java"],
+  suite: "sid",
+  alone: true,
+  advice: zookeeperProgram.advice,
 };
 
 export interface ZooKeeperOptions {
@@ -92,6 +101,8 @@ export interface Member {
   /** Where its data is. */
   readonly folder: string;
   readonly running: boolean;
+  /** null while it does not run. */
+  readonly pid: number | null;
   mode(): Promise<Mode>;
   kill(signal: NodeJS.Signals): void;
   /** Starts it again after a kill and waits until it answers, be it that it serves or that it looks for the others. */
@@ -163,6 +174,10 @@ class EnsembleMember implements Member {
 
   get running(): boolean {
     return this.#process !== null;
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
   }
 
   mode(): Promise<Mode> {
@@ -272,13 +287,18 @@ function settings(port: number, folder: string): string[] {
   ];
 }
 
+/** Of each file the one in the first tree that has it. */
 async function jars(program: FoundProgram): Promise<string[]> {
-  const folder = join(program.tree as string, "usr/share/java");
-  const there = await readdir(folder);
-  const missing = JARS.filter((name) => !there.includes(`${name}.jar`));
-  if (missing.length > 0) throw new Error(`${folder} lacks ${missing.join(", ")}`);
+  const trees = [...(wantsNewest ? [await unpackedTree(newestServer)] : []), program.tree as string];
+  const found = new Map<string, string>();
+  for (const tree of trees) {
+    const folder = join(tree, "usr/share/java");
+    for (const file of await readdir(folder)) if (!found.has(file)) found.set(file, join(folder, file));
+  }
+  const missing = JARS.filter((name) => !found.has(`${name}.jar`));
+  if (missing.length > 0) throw new Error(`${trees.join(", ")}: lacks ${missing.join(", ")}`);
   await access(program.path);
-  return JARS.map((name) => join(folder, `${name}.jar`));
+  return JARS.map((name) => found.get(`${name}.jar`) as string);
 }
 
 function handle(server: LaunchedProcess): Pick<RunningServer, "pid" | "kill" | "stop"> {

@@ -111,7 +111,9 @@ describe("a store that cannot be used", () => {
     writeFileSync(box.file("plain"), "not a directory");
     const { code, stderr } = await box.call(["run", "--store", `local:${box.file("plain")}/in`, "k", ...RUN]);
     expect(code).toBe(69);
-    expect(stderr).toMatch(/^(holdfast: k: waiting, [^\n]*\n)?holdfast: k: the local store could not [^\n]*\n$/);
+    // On a busy machine opening may take so long that the command says that it waits.
+    const lines = stderr.split("\n").filter((line) => !line.startsWith("holdfast: k: waiting, "));
+    expect(lines).toEqual([expect.stringMatching(/^holdfast: k: the local store could not /), ""]);
     expect((await box.call(["ls", "--store", `local:${box.file("plain")}/in`])).code).toBe(69);
     expect(box.read("ran")).toBe("");
   });

@@ -346,8 +346,6 @@ describe("a newcomer", () => {
   });
 
   const clients: readonly (readonly [url: string, fix: RegExp])[] = [
-    ["redis://127.0.0.1:1", /npm i redis/],
-    ["redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", /npm i redis/],
     ["mysql://root@127.0.0.1:1/db", /npm i mysql2/],
     ["postgres://127.0.0.1:1/db", /npm i pg/],
     ["etcd://127.0.0.1:1", /npm i @grpc\/grpc-js/],

@@ -10,9 +10,9 @@ test("one holder at a time", async () => {
 });
 
 test("a client that is not installed", async () => {
-  const locks = createLocks("redis://127.0.0.1:1");
+  const locks = createLocks("postgres://127.0.0.1:1/db");
   const refused = await locks.acquire("order:42").catch((error) => error);
   expect(LockError.is(refused)).toBe(true);
-  expect(refused.message).toMatch("npm i redis");
+  expect(refused.message).toMatch("npm i pg");
   await locks.close();
 });

@@ -20,7 +20,7 @@ try {
   const page = await (await fetch(url)).text();
   if (!/fence (<!-- -->)?\d+/.test(page)) throw new Error(page);
   const answer = await (await fetch(`${url}/lock`)).json();
-  if (!answer.exclusive || !answer.refused.includes("npm i redis")) throw new Error(JSON.stringify(answer));
+  if (!answer.exclusive || !answer.refused.includes("npm i pg")) throw new Error(JSON.stringify(answer));
   console.log("holdfast works");
 } finally {
   server.kill();

@@ -11,8 +11,8 @@ test("one holder at a time", async () => {
 });
 
 test("a client that is not installed", async () => {
-  const locks = createLocks("redis://127.0.0.1:1");
+  const locks = createLocks("postgres://127.0.0.1:1/db");
   const refused: unknown = await locks.acquire("order:42").catch((error: unknown) => error);
-  expect(LockError.is(refused) && refused.message).toMatch("npm i redis");
+  expect(LockError.is(refused) && refused.message).toMatch("npm i pg");
   await locks.close();
 });

@@ -9,11 +9,11 @@ async function main() {
   await lease.release();
   await locks.close();
 
-  // No client of Redis is installed here. The error says which one to install.
-  const redis = createLocks("redis://127.0.0.1:1");
-  const refused = await redis.acquire("order:42").catch((error) => error);
-  if (!LockError.is(refused) || !refused.message.includes("npm i redis")) throw refused;
-  await redis.close();
+  // No client of PostgreSQL is installed here. The error says which one to install.
+  const postgres = createLocks("postgres://127.0.0.1:1/db");
+  const refused = await postgres.acquire("order:42").catch((error) => error);
+  if (!LockError.is(refused) || !refused.message.includes("npm i pg")) throw refused;
+  await postgres.close();
   console.log("holdfast works");
 }
 

@@ -30,10 +30,10 @@ export interface RedisOptions {
    */
   readonly url?: string;
   /**
-   * Which package to load for a URL.
-   * @default the one that is installed, `redis` first
+   * The package that connects to a URL, `redis` or `ioredis`, instead of connections of holdfast's own.
+   * @default connections of holdfast's own, which need no package and are faster
    */
-  readonly driver?: "redis" | "ioredis";
+  readonly driver?: "redis" | "ioredis" | undefined;
   /**
    * How many replicas must acknowledge a grant or a renewal before it counts (WAIT). In a URL `?replicas=n`.
    * @default 0
@@ -199,10 +199,10 @@ function given(name: keyof Login, text: string | null): Login {
   return text === null ? {} : { [name]: text };
 }
 
-function decode(text: string): string {
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new InvalidArgumentError(URL_FORM);
+    throw new InvalidArgumentError("user and password in the URL of a Redis must be percent-encoded");
   }
 }

@@ -23,7 +23,7 @@ function connectorOf(node: string | object, driver: Driver | undefined, { system
   if (typeof node !== "string") return () => portOf(node, system);
   return async () => {
     const loaded = await loadDriver(driver);
-    if (loaded.driver === "ioredis") return connectToNode(node, { driver: "ioredis" }, system);
+    if (loaded.driver !== "redis") return connectToNode(node, { driver }, system);
     const template = templateOf(loaded.module);
     const options = { url: node, ...nodeRedisOptions(null, {}) };
     return new SingleNode(

@@ -24,10 +24,10 @@ export interface RedlockOptions {
    */
   readonly nodeTimeout?: Duration;
   /**
-   * Which package to load for URLs.
-   * @default the one that is installed, `redis` first
+   * The package that connects to URLs, `redis` or `ioredis`, instead of connections of holdfast's own.
+   * @default connections of holdfast's own, which need no package and are faster
    */
-  readonly driver?: "redis" | "ioredis";
+  readonly driver?: "redis" | "ioredis" | undefined;
 }
 
 const OPTIONS = ["nodes", "maxTtl", "nodeTimeout", "driver"];

@@ -101,7 +101,7 @@ async function followMovedSlot(
   await moveSlot(cluster, slotOf(key), to, from, 0);
 }
 
-describe.each(["redis", "ioredis"] as const)("by URL, with %s", (driver) => {
+describe.each([undefined, "redis", "ioredis"] as const)("by URL, driver %s", (driver) => {
   it("host names are connected to", async () => {
     await announce({ hostname: () => "localhost", endpointType: "hostname" });
     await lockEverywhere({ url: cluster.url, driver }, `host name ${driver}`);

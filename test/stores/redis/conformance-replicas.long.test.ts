@@ -2,4 +2,4 @@ import { testStore } from "../../../src/testing/index.ts";
 import { redisSubject } from "./subject.ts";
 import { runner } from "../../support/conformance-runner.ts";
 
-testStore({ runner, ...redisSubject("redis", undefined, { replicas: 1 }) });
+testStore({ runner, ...redisSubject(undefined, undefined, { replicas: 1 }) });

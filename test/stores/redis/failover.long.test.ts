@@ -19,7 +19,7 @@ const NEXT_GRANT_MS = 10_000;
 const opened: Locks[] = [];
 
 function open(url: string, count = 1): Locks[] {
-  const drivers = ["redis", "ioredis"] as const;
+  const drivers = [undefined, "redis", "ioredis"] as const;
   const locks = drivers.flatMap((driver) =>
     Array.from({ length: count }, () => createLocks(redis({ url, driver }), { handoff: 0 })),
   );

@@ -10,14 +10,14 @@ import { describeFirstCallAfterRestart } from "../../support/first-call-after-re
 /** With any other setting Redis delays writes while the disk is busy, and forgets them when it is killed. */
 const DURABLE = { args: ["--appendonly", "yes", "--appendfsync", "always"] };
 
-for (const driver of ["redis", "ioredis"] as const) {
+for (const driver of [undefined, "redis", "ioredis"] as const) {
   for (const [name, start] of [
     ["Sentinel", startSentinel],
     ["Cluster", startCluster],
   ] as const) {
     let servers: SentinelServers | ClusterServers;
     describeFirstCallAfterRestart(
-      `${name}, driver ${driver}`,
+      `${name}, driver ${driver ?? "none"}`,
       async () => {
         servers = await start(DURABLE);
         return {

@@ -16,6 +16,8 @@ const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 const DOWN_MS = 3_000;
 
 for (const [driver, hidden] of [
+  [undefined, false],
+  [undefined, true],
   ["redis", false],
   ["redis", true],
   ["ioredis", false],
@@ -23,7 +25,7 @@ for (const [driver, hidden] of [
 ] as const) {
   let node: RedisNode;
   describeFirstCallAfterRestart(
-    `driver ${driver}${hidden ? ", that the client has not noticed" : ""}`,
+    `driver ${driver ?? "none"}${hidden ? ", that the client has not noticed" : ""}`,
     async () => {
       const program = await findProgram(redisProgram);
       node = await RedisNode.start({ port: await freePort(), args: DURABLE, program });

@@ -26,9 +26,12 @@ interface Way {
 }
 
 const ways: Readonly<Record<string, (url: string) => Promise<Way>>> = {
+  "by URL": (url) => Promise.resolve({ options: { url } }),
   "node-redis by URL": (url) => Promise.resolve({ options: { url, driver: "redis" } }),
   "ioredis by URL": (url) => Promise.resolve({ options: { url, driver: "ioredis" } }),
-  "node-redis without scripts": (url) => Promise.resolve({ options: { url, scripts: false } }),
+  "without scripts": (url) => Promise.resolve({ options: { url, scripts: false } }),
+  "node-redis without scripts": (url) =>
+    Promise.resolve({ options: { url, scripts: false, driver: "redis" } }),
   "ioredis without scripts": (url) =>
     Promise.resolve({ options: { url, scripts: false, driver: "ioredis" } }),
   "a client of node-redis": async (url) => {

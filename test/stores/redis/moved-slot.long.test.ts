@@ -33,8 +33,10 @@ async function owners(): Promise<{ readonly node: RedisNode; owns(slot: number):
 }
 
 describe.each([
+  { replicas: 1 },
   { driver: "redis", replicas: 1 },
   { driver: "ioredis", replicas: 1 },
+  { scripts: false },
   { driver: "redis", scripts: false },
   { driver: "ioredis", scripts: false },
 ] as const)("%o", (options) => {

@@ -1,4 +1,4 @@
-// A network that loses, cuts and drops, in front of a real Redis, with both clients: nothing is granted twice, nothing is left behind.
+// A network that loses, cuts and drops, in front of a real Redis, with every client: nothing is granted twice, nothing is left behind.
 
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -24,8 +24,15 @@ afterAll(async () => {
   await world?.stop();
 });
 
-describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
-  const far = () => createLocks(redis({ url: `redis://127.0.0.1:${proxy.port}`, driver }), { ttl: 600 });
+const drivers = {
+  "connections of our own": {},
+  redis: { driver: "redis" },
+  ioredis: { driver: "ioredis" },
+} as const;
+
+describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("with %s", (name) => {
+  const options = drivers[name];
+  const far = () => createLocks(redis({ url: `redis://127.0.0.1:${proxy.port}`, ...options }), { ttl: 600 });
 
   it("a grant whose reply is lost is adopted or undone, and fences grow (P3, P8)", async () => {
     const [locks, near] = [far(), createLocks(world.url)];
@@ -40,7 +47,8 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
       const lease = await acquiring;
       expect(lease.fence > before).toBe(true);
       before = lease.fence;
-      await lease.release();
+      // A busy machine may not get the answer in time. Then the release is abandoned, which ends it as well.
+      await lease.release().catch(() => false);
     }
     await until("an empty list", async () => (await near.inspect("swallowed")) === null);
     await locks.close();
@@ -75,7 +83,7 @@ describe.each(["redis", "ioredis"] as const)("with %s", (driver) => {
 
   it("a server that hangs up during the greeting is greeted again (P10)", async () => {
     const door = await Door.open(world.server.port);
-    const locks = createLocks(redis({ url: `redis://127.0.0.1:${door.port}`, driver }), { ttl: 600 });
+    const locks = createLocks(redis({ url: `redis://127.0.0.1:${door.port}`, ...options }), { ttl: 600 });
     await (await locks.acquire("greeted")).release();
     for (const times of [1, 3]) {
       door.hangUp(times);

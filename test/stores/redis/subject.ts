@@ -13,7 +13,8 @@ import type { Store } from "../../../src/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { Resp } from "./resp.ts";
 
-export type Driver = "redis" | "ioredis";
+/** undefined: connections of holdfast's own. */
+export type Driver = "redis" | "ioredis" | undefined;
 
 /** What of the options differs from case to case, as a URL says it. */
 export interface Variant {
@@ -80,9 +81,9 @@ class DurableRedis implements Server {
   }
 }
 
-/** By URL with either client, or with one client that all stores are given. */
+/** By URL, or with one client that all stores are given. */
 export function redisSubject(
-  driver: Driver = "redis",
+  driver?: Driver,
   shared?: { open(url: string): Promise<RedisClient>; close(): Promise<void> },
   variant: Variant = {},
 ): { readonly store: Subject; readonly server: Server } {
@@ -94,15 +95,15 @@ export function redisSubject(
     return redis({ client: await given, ...variant });
   };
   const store: Subject = {
-    name: `${shared === undefined ? `redis by URL, ${driver}` : `redis with a client of ${driver}`}${nameOf(variant)}`,
+    name: `${nameOfWay(driver, shared !== undefined)}${nameOf(variant)}`,
     guarantees: redis({ url: "redis://h", ...variant }).guarantees,
     create,
     child: () =>
-      driver === "redis" && Object.keys(variant).length === 0
+      driver === undefined && Object.keys(variant).length === 0
         ? { url: server.url }
         : {
             module: join(import.meta.dirname, "conformance-child.ts"),
-            args: [server.url, driver, JSON.stringify(variant)],
+            args: [server.url, driver ?? "", JSON.stringify(variant)],
           },
     footprint: (namespace) => countKeys(server.port, namespace),
   };
@@ -117,6 +118,11 @@ export function redisSubject(
       },
     },
   };
+}
+
+function nameOfWay(driver: Driver, isGiven: boolean): string {
+  if (isGiven) return `redis with a client of ${driver}`;
+  return driver === undefined ? "redis by URL" : `redis by URL, ${driver}`;
 }
 
 function nameOf(variant: Variant): string {

@@ -24,7 +24,7 @@ interface Nodes {
 
 const DURABLE = ["--appendonly", "yes", "--appendfsync", "always"];
 
-export function sentinelSubject(driver: Driver = "redis"): {
+export function sentinelSubject(driver?: Driver): {
   readonly store: Subject;
   readonly server: Server;
 } {
@@ -39,7 +39,7 @@ export function sentinelSubject(driver: Driver = "redis"): {
   });
 }
 
-export function clusterSubject(driver: Driver = "redis"): {
+export function clusterSubject(driver?: Driver): {
   readonly store: Subject;
   readonly server: Server;
 } {
@@ -65,10 +65,13 @@ function subject(
   const options = (): RedisOptions => ({ url: url(), driver });
   return {
     store: {
-      name: `${name}, ${driver}`,
+      name: `${name}${driver === undefined ? "" : `, ${driver}`}`,
       guarantees,
       create: () => redis(options()),
-      child: () => ({ module: join(import.meta.dirname, "conformance-child.ts"), args: [url(), driver] }),
+      child: () => ({
+        module: join(import.meta.dirname, "conformance-child.ts"),
+        args: [url(), driver ?? ""],
+      }),
       async footprint(namespace) {
         const primaries = (await nodes?.primaries()) ?? [];
         const replies = await Promise.all(primaries.map((node) => node.ask("KEYS", `${namespace}:*`)));

@@ -1,5 +1,5 @@
 // Connects the store: to a client that was given, known by its shape because two copies of a package have two
-// classes, or by URL with the package that is installed.
+// classes, or by URL, with connections of our own or with the package that `driver` names.
 
 import type { ConnectionOptions } from "node:tls";
 import { InvalidArgumentError, UnsupportedError } from "../../../core/errors.ts";
@@ -22,12 +22,14 @@ import {
   nodeRedisOptions,
 } from "./node-redis.ts";
 import { NodeRedisSentinel } from "./node-redis-sentinel.ts";
+import { connectOwn, settingsOfUrl } from "./own-connection.ts";
 import type { RedisPort } from "./port.ts";
 
 export type Driver = "redis" | "ioredis";
 
 /** How to connect to a URL. */
 export interface UrlOptions {
+  /** undefined: connections of our own. */
   readonly driver: Driver | undefined;
   /** Used where the URL asks for TLS. */
   readonly tls?: ConnectionOptions;
@@ -35,7 +37,9 @@ export interface UrlOptions {
 
 type LoadedDriver =
   | { readonly driver: "redis"; readonly module: NodeRedisModule }
-  | { readonly driver: "ioredis"; readonly module: IoredisClass };
+  | { readonly driver: "ioredis"; readonly module: IoredisClass }
+  /** Connections of our own. */
+  | { readonly driver: "own" };
 
 /** Connects by a client that was given, of one node, Sentinel or Cluster. */
 export function connectByClient(client: unknown, env: TopologyEnv): RedisPort | Promise<RedisPort> {
@@ -71,9 +75,9 @@ export async function connectByUrl(
   const loaded = await loadDriver(driver);
   const { topology, hosts, master, database, login, sentinel, isSecure } = readNodesUrl(url);
   const secure = isSecure ? tls : null;
-  const dialNode = dialBy(loaded, secure, login, database);
+  const dialNode = dialBy(loaded, secure, login, database, env.system);
   if (topology === "cluster") return new Cluster({ seeds: hosts, dial: dialNode }, env).open();
-  const dialSentinel = dialBy(loaded, secure, sentinel, 0);
+  const dialSentinel = dialBy(loaded, secure, sentinel, 0, env.system);
   return new Sentinel({ sentinels: hosts, master, dialSentinel, dialNode }, env).open();
 }
 
@@ -82,45 +86,67 @@ export async function connectToNode(
   { driver, tls = {} }: UrlOptions,
   system: ConnectionSystem,
 ): Promise<RedisPort> {
-  return new SingleNode(connectBy(await loadDriver(driver), url, tls), "", system).open();
+  return new SingleNode(connectBy(await loadDriver(driver), url, tls, system), "", system).open();
 }
 
-function connectBy({ driver, module }: LoadedDriver, url: string, tls: ConnectionOptions): Connect {
-  if (driver === "redis") {
-    // Creating a client takes tens of milliseconds, because it creates a class. Duplicating one does not.
-    const template = module.createClient({ url, socket: { ...tls } });
-    return (cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(null, tls)), cancel);
+function connectBy(
+  loaded: LoadedDriver,
+  url: string,
+  tls: ConnectionOptions,
+  system: ConnectionSystem,
+): Connect {
+  switch (loaded.driver) {
+    case "own": {
+      const settings = settingsOfUrl(url, tls, system);
+      return (cancel) => connectOwn(settings, cancel);
+    }
+    case "redis": {
+      // Creating a client takes tens of milliseconds, because it creates a class. Duplicating one does not.
+      const template = loaded.module.createClient({ url, socket: { ...tls } });
+      return (cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(null, tls)), cancel);
+    }
+    default: {
+      const secure = Object.keys(tls).length === 0 ? {} : { tls };
+      const Client = loaded.module;
+      return (cancel) => connectIoredis(new Client(url, { ...ioredisOptions(null), ...secure }), cancel);
+    }
   }
-  const secure = Object.keys(tls).length === 0 ? {} : { tls };
-  return (cancel) => connectIoredis(new module(url, { ...ioredisOptions(null), ...secure }), cancel);
 }
 
 function dialBy(
-  { driver, module }: LoadedDriver,
+  loaded: LoadedDriver,
   tls: ConnectionOptions | null,
   login: Login,
   database: number,
+  system: ConnectionSystem,
 ): Dial {
-  if (driver === "redis") {
-    const template = module.createClient({ ...login, database });
-    const socket = tls === null ? {} : { ...tls, tls: true };
-    return (to, cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(to, socket)), cancel);
+  switch (loaded.driver) {
+    case "own":
+      return (to, cancel) => connectOwn({ to, login, database, tls, system }, cancel);
+    case "redis": {
+      const template = loaded.module.createClient({ ...login, database });
+      const socket = tls === null ? {} : { ...tls, tls: true };
+      return (to, cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(to, socket)), cancel);
+    }
+    default: {
+      const secure = tls === null ? {} : { tls };
+      const Client = loaded.module;
+      return (to, cancel) =>
+        connectIoredis(new Client({ ...ioredisOptions(to), ...login, db: database, ...secure }), cancel);
+    }
   }
-  const secure = tls === null ? {} : { tls };
-  return (to, cancel) =>
-    connectIoredis(new module({ ...ioredisOptions(to), ...login, db: database, ...secure }), cancel);
 }
 
 export async function loadDriver(driver: Driver | undefined): Promise<LoadedDriver> {
-  if (driver !== "ioredis") {
+  if (driver === undefined) return { driver: "own" };
+  if (driver === "redis") {
     const module = await import(/* webpackIgnore: true */ "redis").catch(nullIfMissing);
     if (module !== null) return { driver: "redis", module: module as unknown as NodeRedisModule };
-  }
-  if (driver !== "redis") {
+  } else {
     const module = await import(/* webpackIgnore: true */ "ioredis").catch(nullIfMissing);
     if (module !== null) return { driver: "ioredis", module: module.Redis as unknown as IoredisClass };
   }
-  throw new UnsupportedError(`the redis store needs a client: npm i ${driver ?? "redis"}`);
+  throw new UnsupportedError(`the redis store needs a client: npm i ${driver}`);
 }
 
 function nullIfMissing(error: unknown): null {
