@@ -12,7 +12,7 @@ import { Journal, nowMs } from "./journal.ts";
 import { LoopWatch } from "./loop-watch.ts";
 import type { ClientSetup, FromClient, ToClient } from "./settings.ts";
 
-const OPEN_MS = 30_000;
+const OPEN_MS = 120_000;
 /** Some tasks end within it, and others are told to stop. */
 const DRAIN_MS = 100;
 

@@ -34,6 +34,8 @@ export interface RunResult {
   readonly events: number;
   readonly grants: number;
   readonly losses: number;
+  /** How many messages a client sent between two moments. */
+  messages(client: string, from: number, to: number): number;
 }
 
 export async function run(settings: SimSettings): Promise<RunResult> {
@@ -51,6 +53,7 @@ export async function run(settings: SimSettings): Promise<RunResult> {
     events: world.timeline.events,
     grants: count("granted"),
     losses: count("lost"),
+    messages: (client, from, to) => world.messages(client, from, to),
   };
 }
 
@@ -109,6 +112,10 @@ class World {
     await timeline.run(settings.lengthMs);
     await this.#heal();
     await this.#settle();
+  }
+
+  messages(client: string, from: number, to: number): number {
+    return (this.#network.sentAt.get(client) ?? []).filter((at) => at >= from && at < to).length;
   }
 
   history(): History {

@@ -47,8 +47,12 @@ export interface SimSettings {
   readonly lengthMs: number;
   readonly handoffMs: number;
   readonly ttlMs: number;
-  /** What tasks ask for: locks only, or all kinds mixed. In "nested" they hold one key while they ask for the other. */
-  readonly kinds: "locks" | "readers" | "semaphore" | "several" | "nested";
+  /**
+   * What tasks ask for: locks only, or all kinds mixed. In "nested" they hold one key while they ask for the
+   * other. In "crowd" each asks once for the same key, and waits for as long as it takes; the first one holds
+   * the key for half of the run.
+   */
+  readonly kinds: "locks" | "readers" | "semaphore" | "several" | "nested" | "crowd";
   /** All tasks of a client run in the callback of one `using`: they are siblings, and ask like strangers. */
   readonly siblings?: boolean;
   readonly maxDelayMs: number;

@@ -33,8 +33,12 @@ function versions(suites: readonly Suite[], folder: string): string {
     .filter(([name]) => !["holdfast", "ioredis", "knex"].includes(name))
     .map(([name, version]) => `${name} ${version.replace(/^npm:.*@/, "")}`);
   const machines = new Set(suites.map(({ node, cores }) => `Node ${node}, ${cores} cores`));
-  return `Measured on: ${[...machines].join("; ")}. Peers: ${peers.join(", ")}.`;
+  const list = peers.map((peer) => `- ${peer}`).join("\n");
+  return `Measured on: ${[...machines].join("; ")}. Peers:\n\n${list}`;
 }
+
+/** Title and settings. */
+const HEAD_PARTS = 2;
 
 function suitePage(suite: Suite): Written {
   const plots: Plot[] = [];
@@ -51,11 +55,7 @@ function suitePage(suite: Suite): Written {
   }
   for (const { part, head, rows } of suite.tables)
     text.push(`${part === "" ? "" : `### ${title(part)}\n\n`}${markdownTable(head, rows)}`);
-  if (suite.aims.length > 0)
-    text.push(
-      `Aims that were set before: ${suite.aims.map(({ path, value }) => `${path}: ${value}`).join("; ")}.`,
-    );
-  if (suite.others.length > 0) text.push(others(suite));
+  if (text.length === HEAD_PARTS && suite.others.length > 0) text.push(others(suite));
   return { text: text.join("\n\n"), plots };
 }
 
@@ -64,12 +64,12 @@ const partOf = ({ part, sectionMs }: Throughput): string =>
 
 const title = (part: string): string => part[0]?.toUpperCase() + part.slice(1);
 
+/** Figures that are in no chart are listed only if the suite has no other ones. All are in results.jsonl. */
 function others({ others: rows }: Suite): string {
-  const table = markdownTable(
-    ["also measured", ""],
+  return markdownTable(
+    ["measured", ""],
     rows.map(({ path, value }) => [path, value]),
   );
-  return `<details><summary>More figures of this suite</summary>\n\n${table}\n\n</details>`;
 }
 
 /** One bar alone compares nothing. */
@@ -156,7 +156,7 @@ export function kindOf(library: string): Bar["kind"] {
   return /^bare|by hand|^async-mutex/.test(library) ? "bare" : "peer";
 }
 
-export function grouped<T>(rows: readonly T[], by: (row: T) => string): Map<string, T[]> {
+function grouped<T>(rows: readonly T[], by: (row: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const row of rows) groups.set(by(row), [...(groups.get(by(row)) ?? []), row]);
   return groups;

@@ -1,11 +1,10 @@
-// The measured columns of docs/stores/choosing.md: what each store promises by its own data, what the benchmarks of this project measured on it, and
-// what the fault runs did to it. Stores without a result file have empty cells; nothing is estimated.
+// The measured columns of docs/stores/choosing.md: the guarantees of each store, and the results of the
+// benchmarks. Stores without a result have empty cells.
 
-import type { Result } from "../../faults/results.ts";
 import { markdownTable } from "../../scripts/generated.ts";
 import type { Guarantees } from "../../src/index.ts";
 import { storeModes } from "../../src/stores/registry.ts";
-import { grouped, kindOf } from "./benchmarks.ts";
+import { kindOf } from "./benchmarks.ts";
 import type { Latency, Suite, Throughput } from "./read.ts";
 import { type Bar, barChart, short } from "./svg.ts";
 
@@ -185,37 +184,6 @@ function successor({ mode }: Choice, suites: readonly Suite[]): string {
 
 function freeAfter({ freeAfterCrashMs }: Guarantees): string {
   return freeAfterCrashMs === "lease" ? "ttl + grace" : `${short(freeAfterCrashMs)} ms`;
-}
-
-/** Per store: each fault, what was expected, what happened, and how long until somebody had the key. */
-export function faultTable(results: readonly Result[]): string {
-  const rows = [...grouped(results, ({ store }) => store)].map(([store, runs]) => {
-    const sum = (pick: (run: Result) => number): number => runs.reduce((total, run) => total + pick(run), 0);
-    const worst = runs
-      .filter(({ longestRecoveryMs }) => longestRecoveryMs > 0)
-      .map(({ fault, longestRecoveryMs }) => `${fault} ${short(longestRecoveryMs)} ms`);
-    return [
-      store,
-      runs.map(({ fault, expected }) => (expected === "safe" ? fault : `${fault} (${expected})`)).join(", "),
-      short(sum(({ grants }) => grants)),
-      sum(({ overlaps }) => overlaps),
-      sum(({ fenceErrors }) => fenceErrors),
-      sum(({ violations }) => violations),
-      worst.join(", "),
-    ];
-  });
-  return markdownTable(
-    [
-      "store",
-      "faults",
-      "grants",
-      "overlaps",
-      "fence errors",
-      "violations",
-      "longest recovery of a struck holder's key",
-    ],
-    rows,
-  );
 }
 
 export function storesPlot(suites: readonly Suite[]): { readonly file: string; readonly svg: string } | null {

@@ -3,11 +3,10 @@
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readResults } from "../../faults/results.ts";
 import { writeParts } from "../../scripts/generated.ts";
 import { readSuiteResults } from "../results.ts";
 import { benchmarks } from "./benchmarks.ts";
-import { faultTable, measuredTable, storesPlot } from "./choosing.ts";
+import { measuredTable, storesPlot } from "./choosing.ts";
 import { readSuites } from "./read.ts";
 
 const bench = join(import.meta.dirname, "..");
@@ -28,10 +27,7 @@ export function report(): void {
   for (const { file, svg } of [...written.plots, ...(stores === null ? [] : [stores])])
     writeFileSync(join(plots, file), svg);
   writeParts(join(docs, "appendix", "benchmarks.md"), { figures: written.text });
-  writeParts(join(docs, "stores", "choosing.md"), {
-    measured: measuredTable(suites),
-    faults: faultTable(readResults()),
-  });
+  writeParts(join(docs, "stores", "choosing.md"), { measured: measuredTable(suites) });
   const pages = "docs/appendix/benchmarks.md, docs/stores/choosing.md";
   console.log(`written: ${pages}, ${written.plots.length + 1} plots`);
 }

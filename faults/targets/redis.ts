@@ -11,6 +11,7 @@ import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { eviction } from "./eviction.ts";
 import { OwnedServer } from "./owned-server.ts";
+import { versionIn } from "./redis-version.ts";
 import { redisClock, serverClock } from "./server-clock.ts";
 import type { Target, Trick } from "./target.ts";
 
@@ -44,7 +45,7 @@ export async function redisTarget(folder: string, fault: string): Promise<Target
       eviction: eviction(() => Promise.resolve([{ port: server.port, tag: "" }])),
       [FULL_DISK]: fullDisk(disk, fillings(server, join(folder, "redis"), say)),
     },
-    version: `Redis ${/redis_version:(\S+)/.exec(await say("INFO", "server"))?.[1]}`,
+    version: versionIn(await say("INFO", "server")),
     async stop() {
       await server.stop();
       disk?.close();

@@ -4,6 +4,7 @@
 
 import { join } from "node:path";
 import { findProgram } from "../../scripts/servers/packages.ts";
+import { askRedis } from "../../scripts/servers/redis-node.ts";
 import { redisProgram, startRedis } from "../../scripts/servers/redis.ts";
 import { createLocks } from "../../src/index.ts";
 import { redlockGuarantees } from "../../src/stores/redlock/index.ts";
@@ -11,6 +12,7 @@ import { Disk } from "../disk.ts";
 import { type Filling, FULL_DISK, fullDisk } from "./full-disk.ts";
 import { type Evicting, eviction } from "./eviction.ts";
 import { OwnedServer } from "./owned-server.ts";
+import { versionIn } from "./redis-version.ts";
 import { redisClock, serverClock } from "./server-clock.ts";
 import type { FaultyClock, Target, TargetMaker, Trick } from "./target.ts";
 
@@ -59,7 +61,7 @@ async function made(folder: string, fault: string, args: readonly string[]): Pro
       eviction: eviction(fewOrMany(servers)),
       [FULL_DISK]: fullDisk(disk, fillings(servers, folder), "server restart"),
     },
-    version: "Redis, five nodes",
+    version: `${versionIn(await askRedis(servers[0]?.port ?? 0, "INFO", "server"))}, five nodes`,
     async stop() {
       await Promise.all(servers.map((server) => server.stop()));
       disk?.close();

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { givenServer } from "./given.ts";
-import { type FoundProgram, findProgram, type Program } from "./packages.ts";
+import { type FoundProgram, findProgram, newestOf, type Program } from "./packages.ts";
 import { freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
 import type { ServerTls } from "./tls.ts";
@@ -50,12 +50,11 @@ export interface EtcdCluster {
 export const etcdProgram: Program = {
   name: "etcd",
   packages: ["etcd-server"],
+  // The package needs no library but a libc of version 2.34, which Debian 12 has.
+  newest: { suite: "sid", alone: true },
   advice:
     "install etcd 3.4 or later (package etcd-server), or name a running one in HOLDFAST_TEST_ETCD=etcd://host:port",
 };
-
-/** The package needs no library but a libc of version 2.34, which Debian 12 has. */
-const newestEtcd: Program = { ...etcdProgram, suite: "sid", alone: true };
 
 const HEARTBEAT_MS = 50;
 const ELECTION_MS = 250;
@@ -95,7 +94,7 @@ export async function startEtcd(
 export async function startEtcdCluster(
   options: EtcdOptions & { readonly count?: number } = {},
 ): Promise<EtcdCluster> {
-  const program = await findProgram(options.newest === true ? newestEtcd : etcdProgram);
+  const program = await findProgram(options.newest === true ? newestOf(etcdProgram) : etcdProgram);
   for (let tries = 1; ; tries += 1) {
     const cluster = await Cluster.prepare(options.count ?? 3, program, options);
     try {

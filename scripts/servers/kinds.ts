@@ -1,10 +1,10 @@
 // The servers that this project can start, by name. A new kind is one file beside this one and one line here.
 
-import { mariadbProgram, newestMariadb, startMariadb } from "./mariadb.ts";
+import { mariadbProgram, startMariadb } from "./mariadb.ts";
 import { mysqlProgram, startMysql } from "./mysql.ts";
 import { etcdProgram, startEtcd } from "./etcd.ts";
 import { galeraProgram, startGalera } from "./galera.ts";
-import type { Program } from "./packages.ts";
+import { newestOf, type Program } from "./packages.ts";
 import { postgresProgram, readableCache, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./process.ts";
 import { redisProgram, startRedis } from "./redis.ts";
@@ -27,7 +27,7 @@ export const kinds: Readonly<Record<string, ServerKind>> = {
   mariadb: { programs: [mariadbProgram], start: () => startMariadb() },
   galera: { programs: [galeraProgram], isLong: true, start: () => startGalera() },
   mariadb11: {
-    programs: [newestMariadb],
+    programs: [newestOf(mariadbProgram)],
     isLong: true,
     start: () => startMariadb({ own: true, newest: true }),
   },

@@ -9,7 +9,7 @@ import { connect } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { givenServer } from "./given.ts";
-import { cacheFolder, type FoundProgram, findProgram, type Program, publish } from "./packages.ts";
+import { cacheFolder, type FoundProgram, findProgram, newestOf, type Program, publish } from "./packages.ts";
 import { freePort } from "./ports.ts";
 import { launch, type RunningServer } from "./process.ts";
 import type { ServerTls } from "./tls.ts";
@@ -38,12 +38,10 @@ export interface MariadbOptions {
 export const mariadbProgram: Program = {
   name: "mariadbd",
   packages: ["mariadb-server-core"],
+  newest: { suite: "sid" },
   advice:
     "install MariaDB 10.6 or later (package mariadb-server), or name a running server in HOLDFAST_TEST_MYSQL=mysql://user:password@host:port/database",
 };
-
-/** Of Debian's suite sid: the newest version that it has. */
-export const newestMariadb: Program = { ...mariadbProgram, suite: "sid" };
 
 /** The account and the database of every server that is started here. */
 export const APP = { user: "app", password: "app", database: "locks" } as const;
@@ -76,7 +74,7 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Runnin
     });
     if (given !== null) return given;
   }
-  const wanted = options.newest === true ? newestMariadb : mariadbProgram;
+  const wanted = options.newest === true ? newestOf(mariadbProgram) : mariadbProgram;
   const program = options.program ?? (await findProgram(wanted));
   const template = await templateOf(program);
   for (let tries = 1; ; tries += 1) {

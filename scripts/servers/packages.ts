@@ -21,6 +21,8 @@ export interface Program {
    * `alone`, all that they depend on is unpacked too, libc included, and the loader of that tree starts them.
    */
   readonly suite?: string;
+  /** What differs for the newest version that Debian has. */
+  readonly newest?: Partial<Program>;
   /** Folders inside an unpacked tree where it may lie; default usr/bin and usr/sbin. */
   readonly folders?: readonly string[];
   /** What to tell people on a system without such packages. */
@@ -43,16 +45,24 @@ export function cacheFolder(): string {
   return join(homedir(), ".cache", "holdfast", "servers");
 }
 
+/** Whether the servers are to be of the newest version that Debian has. */
+export const wantsNewest: boolean = process.env["HOLDFAST_TEST_NEWEST"] === "1";
+
+export function newestOf(program: Program): Program {
+  return { ...program, ...program.newest };
+}
+
 /** Finds the program, unpacking its packages when they are not there yet. */
-export async function findProgram(program: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
+export async function findProgram(wanted: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
+  const program = wantsNewest ? newestOf(wanted) : wanted;
   if (program.unpacked === true || program.suite !== undefined) return await unpackedProgram(program, cache);
   const onPath = await firstExecutable((process.env["PATH"] ?? "").split(delimiter), program.name);
   if (onPath !== null) return { path: onPath, tree: null, env: {} };
   return await unpackedProgram(program, cache);
 }
 
-/** The program from the cache folder, whatever is on PATH. */
-async function unpackedProgram(program: Program, cache: string = cacheFolder()): Promise<FoundProgram> {
+/** The unpacked packages of the program, whatever is on PATH. */
+export async function unpackedTree(program: Program, cache: string = cacheFolder()): Promise<string> {
   const release = await debianRelease();
   if (release === null) {
     throw new Error(
@@ -62,6 +72,11 @@ async function unpackedProgram(program: Program, cache: string = cacheFolder()):
   const origin = program.suite === undefined ? release : `debian-${program.suite}-${process.arch}`;
   const tree = join(cache, origin, program.packages.join("+"));
   if (!(await exists(tree))) await unpackOnce(tree, program);
+  return tree;
+}
+
+async function unpackedProgram(program: Program, cache: string): Promise<FoundProgram> {
+  const tree = await unpackedTree(program, cache);
   const folders = (program.folders ?? ["usr/bin", "usr/sbin"]).map((folder) => join(tree, folder));
   const path = await firstExecutable(folders, program.name);
   if (path === null) {

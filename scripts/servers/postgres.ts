@@ -4,13 +4,20 @@
 
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { givenServer } from "./given.ts";
-import { cacheFolder, type FoundProgram, findProgram, type Program, publish } from "./packages.ts";
+import {
+  cacheFolder,
+  type FoundProgram,
+  findProgram,
+  type Program,
+  publish,
+  wantsNewest,
+} from "./packages.ts";
 import { freePort } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer, type ServerUser } from "./process.ts";
 import type { ServerTls } from "./tls.ts";
@@ -33,6 +40,15 @@ export interface PostgresOptions {
   /** TLS for clients that ask for it. */
   readonly tls?: ServerTls;
 }
+
+/** The newest version that Debian has. */
+const newestPostgres: Program = {
+  name: "postgres",
+  packages: ["postgresql-18"],
+  suite: "sid",
+  folders: ["usr/lib/postgresql/18/bin"],
+  advice: "it comes from Debian's suite sid, and apt cannot reach that suite from here",
+};
 
 const VERSIONS = [18, 17, 16, 15, 14];
 const SYSTEM = "/usr/lib/postgresql";
@@ -202,11 +218,39 @@ async function tool(
 
 /** Debian keeps the programs of a server out of PATH. */
 export async function findPostgres(): Promise<FoundProgram> {
+  if (wantsNewest) return await withOwnLibc(await findProgram(newestPostgres, readableCache()));
   for (const version of VERSIONS) {
     const path = join(SYSTEM, String(version), "bin", "postgres");
     if (existsSync(path)) return { path, tree: null, env: {} };
   }
   return findProgram(postgresProgram, readableCache());
+}
+
+/**
+ * Shell scripts that start the programs with the loader of their own tree: initdb starts other programs of
+ * its folder by their path. PostgreSQL finds its files from where it was started, so the scripts lie in a
+ * tree of links.
+ */
+async function withOwnLibc(program: FoundProgram): Promise<FoundProgram> {
+  const tree = program.tree as string;
+  const scripts = `${tree}.scripts`;
+  const bin = relative(tree, dirname(program.args?.at(-1) as string));
+  const found: FoundProgram = { path: join(scripts, bin, "postgres"), tree, env: {} };
+  if (existsSync(found.path)) return found;
+  const work = await mkdtemp(`${tree}.making-`);
+  await mkdir(join(work, bin), { recursive: true });
+  await symlink(join(tree, "usr/share"), join(work, "usr/share"));
+  await symlink(join(tree, dirname(bin), "lib"), join(work, dirname(bin), "lib"));
+  const [loader, flag, libraries] = [program.path, ...(program.args as readonly [string, string])];
+  for (const name of ["postgres", "initdb", "pg_basebackup"]) {
+    const own = join(scripts, bin, name);
+    const start = `exec ${loader} ${flag} ${libraries} --argv0 ${own} ${join(tree, bin, name)} "$@"`;
+    await writeFile(join(work, bin, name), `#!/bin/sh\n${start}\n`, { mode: 0o755 });
+  }
+  await chmod(work, 0o755);
+  await publish(work, scripts);
+  await rm(work, { recursive: true, force: true });
+  return found;
 }
 
 /** Root's own cache cannot be read by the user that the server runs as. */

@@ -23,9 +23,13 @@ export interface RedisOptions {
   readonly tls?: ServerTls;
 }
 
+/** `HOLDFAST_TEST_REDIS_PROGRAM=valkey-server`: Valkey stands in for Redis. */
+const NAME: string = process.env["HOLDFAST_TEST_REDIS_PROGRAM"] ?? "redis-server";
+
 export const redisProgram: Program = {
-  name: "redis-server",
-  packages: ["redis-server"],
+  name: NAME,
+  packages: [NAME],
+  newest: { suite: "sid" },
   advice:
     "install Redis 7 (package redis-server or redis), or name a running one in HOLDFAST_TEST_REDIS=redis://host:port",
 };

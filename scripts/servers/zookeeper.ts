@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { givenServer } from "./given.ts";
-import { type FoundProgram, findProgram, type Program } from "./packages.ts";
+import { type FoundProgram, findProgram, type Program, unpackedTree, wantsNewest } from "./packages.ts";
 import { freePort, freePorts } from "./ports.ts";
 import { launch, type LaunchedProcess, type RunningServer } from "./process.ts";
 
@@ -45,6 +45,15 @@ export const zookeeperProgram: Program = {
   alone: true,
   folders: ["usr/lib/jvm/java-17-openjdk-amd64/bin", "usr/lib/jvm/java-17-openjdk-arm64/bin"],
   advice: "name a running ZooKeeper in HOLDFAST_TEST_ZOOKEEPER=zookeeper://host:port",
+};
+
+/** Java and the libraries stay those of this system: a newer Java needs a newer libc. */
+const newestServer: Program = {
+  name: "zookeeper",
+  packages: ["libzookeeper-java"],
+  suite: "sid",
+  alone: true,
+  advice: zookeeperProgram.advice,
 };
 
 export interface ZooKeeperOptions {
@@ -272,13 +281,18 @@ function settings(port: number, folder: string): string[] {
   ];
 }
 
+/** Of each file the one in the first tree that has it. */
 async function jars(program: FoundProgram): Promise<string[]> {
-  const folder = join(program.tree as string, "usr/share/java");
-  const there = await readdir(folder);
-  const missing = JARS.filter((name) => !there.includes(`${name}.jar`));
-  if (missing.length > 0) throw new Error(`${folder} lacks ${missing.join(", ")}`);
+  const trees = [...(wantsNewest ? [await unpackedTree(newestServer)] : []), program.tree as string];
+  const found = new Map<string, string>();
+  for (const tree of trees) {
+    const folder = join(tree, "usr/share/java");
+    for (const file of await readdir(folder)) if (!found.has(file)) found.set(file, join(folder, file));
+  }
+  const missing = JARS.filter((name) => !found.has(`${name}.jar`));
+  if (missing.length > 0) throw new Error(`${trees.join(", ")}: lacks ${missing.join(", ")}`);
   await access(program.path);
-  return JARS.map((name) => join(folder, `${name}.jar`));
+  return JARS.map((name) => found.get(`${name}.jar`) as string);
 }
 
 function handle(server: LaunchedProcess): Pick<RunningServer, "pid" | "kill" | "stop"> {

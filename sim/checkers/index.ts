@@ -5,6 +5,7 @@ import { deadlocks } from "./deadlocks.ts";
 import { exclusion } from "./exclusion.ts";
 import { fences } from "./fences.ts";
 import { leftovers } from "./leftovers.ts";
+import { linearizability } from "./linearizability.ts";
 import { recovery, wakeUp } from "./liveness.ts";
 import { order } from "./order.ts";
 import { allOrNone, bounds, oneOutcome } from "./outcomes.ts";
@@ -15,6 +16,7 @@ import { fullTtl, lossInTime, windowHonesty } from "./window.ts";
 
 export const checkers: Readonly<Record<string, Checker>> = {
   exclusion,
+  linearizability,
   notified,
   closeInTime,
   windowHonesty,

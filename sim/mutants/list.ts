@@ -193,7 +193,10 @@ export const mutants: readonly Mutant[] = [
     name: "close releases keys under running callbacks",
     file: "core/shutdown.ts",
     edits: [
-      { find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#look();", put: "this.#end();" },
+      {
+        find: "this.#drainUntil(system.monoMs() + drainMs);\n    this.#checkDrained();",
+        put: "this.#end();",
+      },
       { find: "for (const lease of manager?.leases() ?? []) manager?.loseToClose(lease);\n", put: "" },
       { find: "for (const section of lease.sections) section.notifyClosed();\n", put: "" },
       {
@@ -226,8 +229,8 @@ export const mutants: readonly Mutant[] = [
     file: "stores/shared/ledger.ts",
     edits: [
       {
-        find: "const records = next.keys === undefined ? [record] : this.#allOf(next);",
-        put: "const records = next.keys === undefined || next.keys.length > 1 ? [record] : this.#allOf(next);",
+        find: "const records = next.keys === undefined ? [record] : this.#recordsOf(next);",
+        put: "const records = next.keys === undefined || next.keys.length > 1 ? [record] : this.#recordsOf(next);",
       },
       {
         find: "const rows = records.map((record) => holder(record, request.id) as HolderRow);",

@@ -140,11 +140,13 @@ export const unitMutants: readonly UnitMutant[] = [
     needsServer: true,
   },
   {
-    name: "a circle counts without the word of its members",
+    name: "a cycle counts although its members have not repeated their notes",
     file: "core/deadlock/detector.ts",
     edits: [
       {
-        find: "before !== undefined && foreign.every((record) => record.said !== said.get(record.id));",
+        find:
+          "before !== undefined && " +
+          "foreign.every((record) => record.generation !== generations.get(record.id));",
         put: "foreign.length >= 0;",
       },
     ],

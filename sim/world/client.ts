@@ -179,6 +179,7 @@ export class SimClient {
 
   async #task(): Promise<void> {
     await this.#open();
+    if (this.#deps.settings.kinds === "crowd") return this.#queueUp();
     await this.#sleep(this.#random.between(0, 100));
     while (this.#deps.timeline.now < this.#deps.endMs && !this.#isLeaving) {
       if (this.#usesCallbacks && this.#random.chance(0.5)) {
@@ -196,6 +197,17 @@ export class SimClient {
       if (this.#random.chance(0.5)) await this.#sleep(this.#random.between(0, 60));
       else await this.process.yield();
     }
+  }
+
+  async #queueUp(): Promise<void> {
+    const { settings } = this.#deps;
+    const isFirst = this.name === "c1";
+    if (!isFirst) await this.#sleep(this.#random.between(50, 1_000));
+    const options = { ttl: settings.ttlMs, wait: Number.POSITIVE_INFINITY };
+    const lease = await this.#acquire({ keys: ["k0"], options, tries: false });
+    if (lease === null) return;
+    await this.#sleep(isFirst ? settings.lengthMs / 2 : this.#random.between(0, 2));
+    await this.#letGo(lease);
   }
 
   /** Wants the other key while it holds this one. */

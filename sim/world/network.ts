@@ -11,6 +11,8 @@ export interface NetworkSettings {
 }
 
 export class Network {
+  /** When each sender sent its messages. */
+  readonly sentAt = new Map<string, number[]>();
   readonly #timeline: Timeline;
   readonly #random: Random;
   #settings: NetworkSettings;
@@ -24,6 +26,8 @@ export class Network {
 
   /** Delivers none, one or two copies. `extraMs` delays this message more than others. */
   send(from: string, to: string, deliver: () => void, extraMs = 0): void {
+    const sent = this.sentAt.get(from) ?? [];
+    if (sent.push(this.#timeline.now) === 1) this.sentAt.set(from, sent);
     const { minDelayMs, maxDelayMs, loss, duplication } = this.#settings;
     const copies = this.#random.chance(loss) ? 0 : this.#random.chance(duplication) ? 2 : 1;
     for (let i = 0; i < copies; i += 1) {

@@ -1,10 +1,10 @@
-// `holdfast bench`: how fast this store is from here, in three short measurements. It locks keys of its own
-// name and leaves nothing.
+// `holdfast bench`: measures the speed of a store from this machine, three times for a short time. It locks
+// keys with a prefix of its own and leaves nothing held.
 
 import type { AllowName, Locks } from "../surface.ts";
 import { openLocks, type StoreFlags } from "./options.ts";
 import { print, printJson } from "./output.ts";
-import { table } from "./words.ts";
+import { renderTable } from "./format.ts";
 
 export interface BenchFlags extends StoreFlags {
   readonly for?: number;
@@ -35,20 +35,20 @@ export async function bench(flags: BenchFlags): Promise<number> {
     await locks.inspect(KEY);
     const measured = [
       await measure("one task, one key", locks, ms, 1, () => KEY),
-      await measure(`${tasks} tasks, ${KEYS} keys`, locks, ms, tasks, anyOf),
+      await measure(`${tasks} tasks, ${KEYS} keys`, locks, ms, tasks, rotateKeys),
       await measure(`${tasks} tasks, one key`, locks, ms, tasks, () => KEY),
     ];
     if (flags.json) for (const one of measured) printJson(one);
-    else print(table([["", "SECTIONS/S", "P50", "P99", "LONGEST"], ...measured.map(row)]));
+    else print(renderTable([["", "SECTIONS/S", "P50", "P99", "LONGEST"], ...measured.map(row)]));
     return 0;
   } finally {
     await locks.close();
   }
 }
 
-const anyOf = (count: number): string => `${KEY}:${count % KEYS}`;
+const rotateKeys = (count: number): string => `${KEY}:${count % KEYS}`;
 
-/** Acquire and release with nothing in between, by so many tasks until the time is over. */
+/** `tasks` tasks acquire and release in a loop for `ms`. */
 async function measure(
   what: string,
   locks: Locks,

@@ -1,12 +1,13 @@
-// The command that runs under the lease, with whatever it starts. Without a terminal it gets a process
-// group of its own, which can be signalled and ended as one. At a terminal it stays in ours, because job
-// control and Ctrl-C belong to the group; what it has started is then looked up in /proc. A process that
-// starts a session of its own (a daemon) is no part of it.
-// It starts behind a gate: a shell that waits for a word from this process and then becomes the command. If
-// this process is killed before the watchdog knows whom to watch, the gate never opens and the command
-// never runs.
-// Most shells drop variables whose names they could not use themselves (`my.dotted.var`). Bash keeps them,
-// so it is the gate where there are any.
+// COMMAND and the processes that it starts.
+// - Without a terminal, COMMAND gets a process group of its own, which can be signalled as one.
+// - At a terminal it stays in the group of this process, because job control and Ctrl-C belong to that group.
+//   Its descendants are then found in /proc.
+// - A process that starts a session of its own (a daemon) does not count.
+//
+// COMMAND starts behind a gate: a shell that reads one line from a pipe and then execs COMMAND. If this
+// process is killed before the watchdog knows the pid of COMMAND, the shell reads end-of-file and COMMAND
+// never runs. Most shells drop variables whose names are not identifiers (`my.dotted.var`). Bash keeps them,
+// so bash is the gate if there are any.
 
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
 import { accessSync, constants, existsSync, statSync } from "node:fs";
@@ -15,7 +16,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { gateFd, inheritedFds, LIFELINE_FD } from "./descriptors.ts";
 import { EXIT, EXIT_BY_SIGNAL } from "./exit-codes.ts";
-import { family, livingProcesses, type ProcessInfo, readProcess } from "./processes.ts";
+import { findDescendants, livingProcesses, type ProcessInfo, readProcess } from "./processes.ts";
 
 export type Ending =
   | { readonly code: number }
@@ -36,7 +37,7 @@ const BASHES = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 const SHELL_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export class Child {
-  /** null when it could not be started. */
+  /** Null if it could not be started. */
   readonly pid: number | null;
   readonly ended: Promise<Ending>;
   readonly #gate: Writable | null;
@@ -46,7 +47,7 @@ export class Child {
 
   private constructor(child: ChildProcess, gate: number, { interactive, mark }: ChildOptions) {
     this.#gate = (child.stdio[gate] as Writable | undefined) ?? null;
-    // A child that is gone before the gate opened is told of by its end.
+    // If the child ends before the gate opens, `ended` reports it.
     this.#gate?.on("error", () => {});
     this.pid = child.pid ?? null;
     this.#interactive = interactive;
@@ -79,40 +80,41 @@ export class Child {
     return new Child(child, gate, options);
   }
 
-  /** The names of variables that COMMAND cannot get, because no shell here passes them on. */
+  /** The names of variables that COMMAND does not get, because no shell on this machine passes them on. */
   static droppedVariables(env: ChildOptions["env"]): readonly string[] {
     return bash() === undefined ? oddNames(env) : [];
   }
 
-  /** Why the command cannot be started, or null. Asked first, because behind the gate nobody could tell. */
-  static obstacle(command: readonly string[], path: string | undefined): Ending | null {
+  /**
+   * Why COMMAND cannot be started, or null. Checked first, because the shell of the gate could not report it.
+   */
+  static startError(command: readonly string[], path: string | undefined): Ending | null {
     const file = command[0] as string;
     const places = file.includes("/")
       ? [file]
       : (path ?? DEFAULT_PATH).split(":").map((dir) => join(dir || ".", file));
     let reason = "ENOENT";
     for (const place of places) {
-      const seen = startable(place);
+      const seen = executeError(place);
       if (seen === null) return null;
       if (seen !== "ENOENT" && seen !== "ENOTDIR") reason = seen;
     }
     return { notStarted: Object.assign(new Error(`${reason}: ${file}`), { code: reason }) };
   }
 
-  /** The watchdog knows it now: the command may run. */
-  open(): void {
+  /** Lets COMMAND run. Call it once the watchdog guards it. */
+  openGate(): void {
     this.#gate?.end("go\n");
   }
 
-  /** For the watchdog: the group, or COMMAND with the session and the mark of what it starts. */
+  /** For the watchdog: the process group, or the pid with the session and the mark of its descendants. */
   get watchdogTarget(): string {
     if (!this.#interactive) return `-${this.pid}`;
     return `${this.pid} ${readProcess("self")?.session ?? ""} ${this.#mark}`;
   }
 
   /**
-   * A signal that was sent to us: to the group; at a terminal to COMMAND alone, or when it has ended to
-   * what it left.
+   * Forwards a signal to the group; at a terminal to COMMAND alone, or to its descendants once it has ended.
    */
   signal(name: NodeJS.Signals): void {
     if (this.pid === null) return;
@@ -120,44 +122,44 @@ export class Child {
     send(this.#interactive ? this.pid : -this.pid, name);
   }
 
-  /** To COMMAND and all that it started, also after its end. */
+  /** Signals COMMAND and its descendants, also after COMMAND has ended. */
   signalAll(name: NodeJS.Signals): void {
     if (this.pid === null) return;
     if (!this.#interactive) return send(-this.pid, name);
     if (!this.#hasEnded) send(this.pid, name);
-    // A process may start another one while the list is read, so what dies is looked for until there is none.
+    // A process may start another one while the list is read, so the list is read until it is empty.
     for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-      const others = (family(this.pid, this.#mark) ?? []).filter(({ pid }) => pid !== this.pid);
+      const others = (findDescendants(this.pid, this.#mark) ?? []).filter(({ pid }) => pid !== this.pid);
       for (const { pid } of others) send(pid, name);
       if (others.length === 0 || name !== "SIGKILL") return;
     }
   }
 
   /**
-   * What COMMAND left running when it ended. Where there is no /proc: itself, for a group that is not
+   * The processes that run on after COMMAND has ended. Without /proc, one entry for a group that is not
    * empty.
    */
-  survivors(): readonly Pick<ProcessInfo, "pid" | "name">[] {
+  livingDescendants(): readonly Pick<ProcessInfo, "pid" | "name">[] {
     const { pid } = this;
     if (pid === null) return [];
-    if (this.#interactive) return family(pid, this.#mark) ?? [];
+    if (this.#interactive) return findDescendants(pid, this.#mark) ?? [];
     if (!groupExists(pid)) return [];
     return livingProcesses()?.filter(({ group }) => group === pid) ?? [{ pid, name: "group" }];
   }
 }
 
-/** Passes over the processes of a terminal, so that one that starts others for ever does not keep us. */
+/** Limits the passes over /proc, because a process may start others forever. */
 const MOST_PASSES = 5;
 
 function send(target: number, name: NodeJS.Signals): void {
   try {
     process.kill(target, name);
   } catch {
-    // Nobody is left to hear it, or it runs as another user now.
+    // The process has ended, or runs as another user.
   }
 }
 
-/** Zombies count: the caller looks closer. */
+/** True also for a group of zombies. */
 function groupExists(group: number): boolean {
   try {
     process.kill(-group, 0);
@@ -175,7 +177,7 @@ function bash(): string | undefined {
   return BASHES.find((path) => existsSync(path));
 }
 
-/** -p: bash then runs no file that the environment names, and passes exported functions on unread. */
+/** -p: bash then reads neither BASH_ENV nor exported functions, and passes both on. */
 function gateShell(env: ChildOptions["env"]): readonly [shell: string, ...flags: string[]] {
   const shell = oddNames(env).length === 0 ? undefined : bash();
   return shell === undefined ? [SHELL] : [shell, "-p"];
@@ -184,8 +186,8 @@ function gateShell(env: ChildOptions["env"]): readonly [shell: string, ...flags:
 /** Where the C library looks when there is no PATH. */
 const DEFAULT_PATH = "/bin:/usr/bin";
 
-/** null, or the error that executing it would end in. */
-function startable(path: string): string | null {
+/** Null, or the error code that executing the file would fail with. */
+function executeError(path: string): string | null {
   try {
     if (!statSync(path).isFile()) return "EACCES";
     accessSync(path, constants.X_OK);

@@ -1,11 +1,11 @@
-// The command `holdfast` as a function. Every way out is an exit code of its own, and each failure has said
-// one line on stderr first.
+// The command `holdfast` as a function. Every failure prints one line on stderr and has an exit code
+// (exit-codes.ts).
 
 import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
 import { LockError } from "../surface.ts";
 import { CommandError, describe, EXIT, exitCodeOf } from "./exit-codes.ts";
-import { complain, complainJson } from "./output.ts";
+import { printError, printErrorJson } from "./output.ts";
 import { makeProgram } from "./program.ts";
 
 /** @returns the exit code. */
@@ -13,28 +13,28 @@ export async function holdfast(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   let asJson = false;
   const program = makeProgram({
-    chosen: (flags) => (asJson = flags.json === true),
+    parsed: (flags) => (asJson = flags.json === true),
     ended: (code) => (exitCode = code),
   });
   try {
-    refuseMangled(args);
+    rejectInvalidUtf8(args);
     hideSecrets(args);
     await program.parseAsync(args, { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has said its line already; help and version end well.
+    // Commander has printed its line already. --help and --version are exit code 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    return failed(error, asJson);
+    return reportFailure(error, asJson);
   }
 }
 
-/** Wrong usage is a mistake of whoever wrote the line, and told in words. */
-function failed(error: unknown, asJson: boolean): number {
+/** Usage errors are plain text even with --json: a person made them and has to read them. */
+function reportFailure(error: unknown, asJson: boolean): number {
   const exitCode = exitCodeOf(error);
   const message = describe(error);
   const code = LockError.is(error) ? error.code : null;
-  if (asJson && exitCode !== EXIT.usage) complainJson({ error: { code, message }, exitCode });
-  else complain(message);
+  if (asJson && exitCode !== EXIT.usage) printErrorJson({ error: { code, message }, exitCode });
+  else printError(message);
   return exitCode;
 }
 
@@ -42,8 +42,7 @@ function failed(error: unknown, asJson: boolean): number {
 const SECRET = /^(--store=)?[a-z+]+:\/\/[^/?#]*@|[?&]\w*pass\w*=|^--token\b/i;
 
 /**
- * Everybody on this machine can read a command line. One with a password in the URL of its store is
- * replaced, so that the password is there for a moment only.
+ * Every user of this machine can read a command line, so one with a secret is replaced as soon as possible.
  */
 function hideSecrets(args: readonly string[]): void {
   const end = args.indexOf("--");
@@ -52,10 +51,10 @@ function hideSecrets(args: readonly string[]): void {
 }
 
 /**
- * Node reads arguments as UTF-8 and replaces what is not: a key or an argument of the child would be
- * another one (P18).
+ * Node decodes arguments as UTF-8 and replaces invalid bytes, which would change a key or an argument of
+ * COMMAND (P18).
  */
-function refuseMangled(args: readonly string[]): void {
+function rejectInvalidUtf8(args: readonly string[]): void {
   if (!args.some((arg) => arg.includes("\uFFFD"))) return;
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(readFileSync("/proc/self/cmdline"));

@@ -1,7 +1,6 @@
-// `holdfast completion bash|zsh|fish`: completion for a shell, made from the same definitions as --help.
+// `holdfast completion bash|zsh|fish`: prints a completion script, from the same definitions as --help.
 
 import type { Command, Option } from "commander";
-import { CommandError, EXIT } from "./exit-codes.ts";
 import { print } from "./output.ts";
 
 interface CommandSpec {
@@ -12,16 +11,12 @@ interface CommandSpec {
   readonly choices: readonly string[];
 }
 
-const SHELLS: Readonly<Record<string, (commands: readonly CommandSpec[]) => string>> = { bash, zsh, fish };
+const SHELLS: Readonly<Record<Shell, (commands: readonly CommandSpec[]) => string>> = { bash, zsh, fish };
 
-export function completion(shell: string, program: Command): number {
-  const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
-  if (make === undefined)
-    throw new CommandError(
-      `there is no completion for ${JSON.stringify(shell)}: name ${Object.keys(SHELLS).join(", ")}`,
-      EXIT.usage,
-    );
-  print(make(program.commands.map(specOf)));
+export type Shell = "bash" | "zsh" | "fish";
+
+export function completion(shell: Shell, program: Command): number {
+  print(SHELLS[shell](program.commands.map(specOf)));
   return 0;
 }
 

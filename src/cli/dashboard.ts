@@ -1,13 +1,13 @@
-// `holdfast dashboard`: the page of holdfast/dashboard on an address of this machine, until a signal ends it.
+// `holdfast dashboard`: serves the page of holdfast/dashboard until a signal ends it.
 
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dashboard as handlerOf, nodeHandler } from "../dashboard/index.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
-import { openToLook, type StoreFlags, storeUrl } from "./options.ts";
+import { openForReading, type StoreFlags, storeUrl } from "./options.ts";
 import { print, printJson } from "./output.ts";
-import { place } from "./words.ts";
+import { redactUrl } from "./format.ts";
 
 export interface DashboardFlags extends StoreFlags {
   readonly listen?: string;
@@ -23,16 +23,16 @@ export async function dashboard(flags: DashboardFlags): Promise<number> {
   const { host, port } = readListen(flags.listen ?? DEFAULT_LISTEN);
   if (!LOOPBACK.has(host) && flags.token === undefined)
     throw new CommandError(
-      `--listen ${host} is not a loopback address: others could see the page, so it needs --token`,
+      `--listen ${host} needs --token: it is not a loopback address, so others could see the page`,
       EXIT.usage,
     );
-  // Only a person who can read the terminal of this command gets the token and can revoke.
+  // Without --token, only a person who can read this terminal gets the token and can revoke.
   const token =
     flags.token ?? (flags.allowRevoke ? randomBytes(TOKEN_BYTES).toString("base64url") : undefined);
-  const locks = await openToLook(flags);
+  const locks = await openForReading(flags);
   try {
     const handle = handlerOf(locks, {
-      title: place(storeUrl(flags)),
+      title: redactUrl(storeUrl(flags)),
       allowRevoke: flags.allowRevoke === true,
       ...(token === undefined ? {} : { token }),
     });
@@ -43,7 +43,7 @@ export async function dashboard(flags: DashboardFlags): Promise<number> {
       );
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
     });
-    server.listen(port, host, () => tell(server.address() as AddressInfo, flags, token));
+    server.listen(port, host, () => printUrl(server.address() as AddressInfo, flags, token));
     await ended;
     server.closeAllConnections();
     server.close();
@@ -54,7 +54,7 @@ export async function dashboard(flags: DashboardFlags): Promise<number> {
 }
 
 /** The token is in the fragment, which a browser does not send. */
-function tell(
+function printUrl(
   { address, port, family }: AddressInfo,
   flags: DashboardFlags,
   token: string | undefined,
@@ -69,6 +69,6 @@ function tell(
 function readListen(text: string): { readonly host: string; readonly port: number } {
   const [, host = "", port = ""] = /^(?:\[?([\w.:%-]*?)\]?:)?(\d{1,5})$/.exec(text) ?? [];
   if (port === "" || Number(port) > 65_535)
-    throw new CommandError(`--listen ${JSON.stringify(text)} is not HOST:PORT`, EXIT.usage);
+    throw new CommandError(`--listen must be HOST:PORT, got ${JSON.stringify(text)}`, EXIT.usage);
   return { host: host === "" ? "127.0.0.1" : host, port: Number(port) };
 }

@@ -13,9 +13,9 @@ test("the default store is mentioned inside a container and for root, and otherw
   expect(defaultStoreWarning(HOST, 1_000)).toBeNull();
   expect(defaultStoreWarning(HOST, null)).toBeNull();
   expect(defaultStoreWarning(HOST, 0)).toMatch(
-    /between the processes of root on this machine alone\. .*--store/,
+    /only the processes of root on this machine share locks\. .*--store local:/,
   );
   expect(defaultStoreWarning(CONTAINER, 1_000)).toMatch(
-    /between the processes of this container alone\. .*--store/,
+    /only the processes of this container share locks\. .*--store local:/,
   );
 });

@@ -1,12 +1,8 @@
-// Who named no store gets locks of this user on this machine. Where that is likely to be a mistake, it is
-// said.
+// Without --store, the locks are those of this user on this machine. Warns where that is likely a mistake.
 
 import { isContainer, type Machine } from "../stores/local/machine.ts";
 
-/**
- * null where the default store does what people expect. `userId` is null on a system without users of that
- * kind.
- */
+/** Null if no warning is needed. `userId` is null on a system without numeric user ids. */
 export function defaultStoreWarning(machine: Machine, userId: number | null): string | null {
   const scope = isContainer(machine)
     ? "the processes of this container"
@@ -14,6 +10,8 @@ export function defaultStoreWarning(machine: Machine, userId: number | null): st
       ? "the processes of root on this machine"
       : null;
   if (scope === null) return null;
-  const what = `no store is named, so the lock is between ${scope} alone`;
-  return `${what}. Name one with --store, or say --store local:`;
+  return (
+    `without --store, only ${scope} share locks. ` +
+    "Give the URL of a store, or --store local: to hide this warning"
+  );
 }

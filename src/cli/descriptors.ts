@@ -1,13 +1,12 @@
-// Descriptors of COMMAND. It gets those that the caller of holdfast left open, as it would without
-// holdfast: a job server's pipe from make, sockets from systemd, `3>log` of a shell. Node marks them to be
-// closed in children, so they are passed on by number. What holdfast adds has a number that nobody else
-// uses.
+// File descriptors of COMMAND. COMMAND gets those that the caller left open, as it would without holdfast:
+// the job server of make, sockets of systemd, `3>log` of a shell. Node sets close-on-exec on them, so they
+// are passed on by number. Descriptors that holdfast adds have numbers that the others do not use.
 
 import { existsSync, fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** The number of the local store's lifeline in COMMAND. Shells, make and systemd use small numbers. */
 export const LIFELINE_FD = 99;
-/** A shell reads single digits only. */
+/** A shell accepts single digits only. */
 const GATE_FDS = [9, 8, 7, 6, 5, 4, 3] as const;
 const FIRST_FD = 3;
 const DIRECTORY = "/proc/self/fd";
@@ -56,7 +55,7 @@ function isReadEnd(fd: number): boolean {
   return (Number.parseInt(/^flags:\s*(\d+)$/m.exec(info)?.[1] ?? "0", 8) & ACCESS_MODE) === 0;
 }
 
-/** COMMAND does not get `fd`: it is ours to write to, and its reader waits until nobody has it open. */
+/** COMMAND does not get `fd`: its reader waits until every process has closed it. */
 export function keepFromCommand(fd: number): void {
   inherited = inherited.filter((one) => one !== fd);
 }
@@ -86,10 +85,7 @@ function isKindOfNode(link: string): boolean {
   return link.startsWith("anon_inode:") || link.startsWith("pipe:") || link === "/dev/null";
 }
 
-/**
- * A number that COMMAND does not get from the caller. With all of them taken, the last one is hidden from
- * it.
- */
+/** A number that the caller does not use. If all are taken, COMMAND does not get the last one. */
 export function gateFd(): number {
   return GATE_FDS.find((fd) => !inherited.includes(fd)) ?? (GATE_FDS.at(-1) as number);
 }

@@ -1,28 +1,28 @@
-// Every flag may come from the environment too: --busy-code is HOLDFAST_BUSY_CODE. A flag on the command
-// line wins. What a child of `run` is told (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) is no flag, so
-// that one run inside another starts anew.
+// Options from environment variables: --busy-code is HOLDFAST_BUSY_CODE. The command line wins. The variables
+// that `run` sets for COMMAND (HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_LABEL) are not options, so a `run`
+// inside COMMAND does not inherit them.
 
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { CommandError, EXIT } from "./exit-codes.ts";
 
-/** Names that would be taken for what a child was told. */
+/** Options whose regular name is a variable that `run` sets for COMMAND. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   label: "HOLDFAST_RUN_LABEL",
   fence: "HOLDFAST_REVOKE_FENCE",
 };
 const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no"]);
 
-/** What an operator decides each time must not come from a profile that was written once. */
+/** Decisions for one call, which a shell profile must not make. */
 const NO_VARIABLE: ReadonlySet<string> = new Set(["force", "yes", "reason", "help", "version"]);
 
-/** null for an option that only the command line can give. */
+/** Null for an option that only the command line can set. */
 export function variableOf(option: Option): string | null {
   const name = option.name();
   if (NO_VARIABLE.has(name)) return null;
   return OTHER_NAMES[name] ?? `HOLDFAST_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** Fills in what the command line left open. A flag and its negation count as one. */
+/** Sets the options that the command line did not set. An option and its negation count as one. */
 export function readEnvironment(command: Command, environment: NodeJS.ProcessEnv): void {
   for (const option of command.options) {
     const attribute = option.attributeName();
@@ -40,10 +40,10 @@ function valueOf(option: Option, text: string): unknown {
   if (option.isBoolean()) return OFF.has(text) ? undefined : true;
   try {
     if (option.argChoices !== undefined && !option.argChoices.includes(text))
-      throw new InvalidArgumentError(`It is one of ${option.argChoices.join(", ")}.`);
+      throw new InvalidArgumentError(`one of ${option.argChoices.join(", ")}`);
     return option.parseArg === undefined ? text : (option.parseArg(text, undefined) as unknown);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new CommandError(`${variableOf(option)} is ${JSON.stringify(text)}. ${why}`, EXIT.usage);
+    throw new CommandError(`${variableOf(option)} must be ${why}, got ${JSON.stringify(text)}`, EXIT.usage);
   }
 }

@@ -1,5 +1,5 @@
-// What the command's exit codes mean, and which error ends in which. Scripts depend on these numbers: none
-// of them may ever change its meaning.
+// The exit codes of the command, and the exit code of each error. Scripts depend on these numbers, so their
+// meaning never changes.
 
 import { LockError, type LockErrorCode } from "../surface.ts";
 import { withInstallHint } from "./install-hint.ts";
@@ -14,7 +14,7 @@ export const EXIT = {
   notFound: 127,
 } as const;
 
-/** A child that died by signal n ends in this plus n, as in every shell. */
+/** The exit code for a child that died by signal n is this plus n, as in every shell. */
 export const EXIT_BY_SIGNAL = 128;
 
 const BY_CODE: Readonly<Record<LockErrorCode, number>> = {
@@ -36,7 +36,7 @@ export function exitCodeOf(error: unknown): number {
   return LockError.is(error) ? BY_CODE[error.code] : EXIT.internal;
 }
 
-/** A failure of the command itself, with the code it ends in. */
+/** A failure of the command line itself. */
 export class CommandError extends Error {
   readonly exitCode: number;
 
@@ -46,7 +46,7 @@ export class CommandError extends Error {
   }
 }
 
-/** What to tell people: the message of an error that we know, everything of one that we do not. */
+/** The message of an error of holdfast; message and stack of any other error. */
 export function describe(error: unknown): string {
   if (error instanceof CommandError) return error.message;
   if (LockError.is(error)) return withInstallHint(error.message);

@@ -1,5 +1,4 @@
-// Where to install a client that a store needs: beside this copy of holdfast, because that is where it is
-// looked for.
+// Corrects `npm i` hints for a global installation, where Node looks for clients beside holdfast.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

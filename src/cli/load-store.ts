@@ -1,4 +1,4 @@
-// The store of a URL, loaded when it is named: a command starts with the code of one store only.
+// Loads the store of a URL, so that a command starts with the code of one store only.
 
 import type { Store } from "../surface.ts";
 import type { LocalStore } from "../stores/local/index.ts";
@@ -20,7 +20,7 @@ export type LoadedStore =
   | { readonly isLocal: true; readonly store: LocalStore }
   | { readonly isLocal: false; readonly store: Store };
 
-/** @throws InvalidArgumentError for a URL that no store has. */
+/** @throws InvalidArgumentError for a URL with an unknown scheme. */
 export async function loadStore(url: string): Promise<LoadedStore> {
   const name = storeNameOf(url);
   if (name !== "local") return { isLocal: false, store: (await LOADERS[name]())(url) };

@@ -1,12 +1,11 @@
-// One lock as `ls` and `inspect` show it: as JSON (a documented schema, fences as decimal strings) and as
-// words.
+// One lock as `ls` and `inspect` show it: as JSON (docs/reference/command.md has the schema) and as text.
 
 import type { HolderInfo, LockInfo, WaiterInfo } from "../surface.ts";
-import { clean, name, time } from "./words.ts";
+import { escapeControls, formatDuration, formatName } from "./format.ts";
 
 export const LS_HEAD: readonly string[] = ["KEY", "HOLDERS", "FENCE", "HELD", "LEFT", "WAITING", "LABEL"];
 
-/** `null` is a key that nobody holds or waits for. */
+/** `info` is null for a key that nobody holds or waits for. */
 export function lockJson(key: string, info: LockInfo | null): Record<string, unknown> {
   return {
     key,
@@ -41,63 +40,69 @@ export function lockRow(info: LockInfo): string[] {
   const { holders, waiters } = info;
   const waiting = waiters === null ? "?" : String(waiters.length);
   const [first] = holders;
-  if (first === undefined) return [name(info.key), "-", "-", "-", "-", waiting, "-"];
+  if (first === undefined) return [formatName(info.key), "-", "-", "-", "-", waiting, "-"];
   const fence = holders.reduce((most, holder) => (holder.fence > most ? holder.fence : most), first.fence);
   const held = Math.max(...holders.map((holder) => holder.heldMs));
   const left = Math.max(...holders.map((holder) => holder.remainingMs));
   const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
   return [
-    name(info.key),
-    holding(info),
+    formatName(info.key),
+    describeHolders(info),
     String(fence),
-    time(held),
-    time(left),
+    formatDuration(held),
+    formatDuration(left),
     waiting,
-    name(first.label) + others,
+    formatName(first.label) + others,
   ];
 }
 
-function holding({ holders, limit }: LockInfo): string {
+function describeHolders({ holders, limit }: LockInfo): string {
   const permits = holders.reduce((sum, holder) => sum + holder.permits, 0);
   if (limit > 1) return `${permits}/${limit}`;
   if (holders.every((holder) => holder.kept === true)) return "kept";
   return holders.some((holder) => holder.mode === "shared") ? `${holders.length} shared` : "1";
 }
 
-/** All of `inspect`, line by line. */
+/** The lines of `inspect`. */
 export function lockLines(key: string, info: LockInfo | null): string[] {
-  if (info === null) return [`${name(key)} is free`];
+  if (info === null) return [`${formatName(key)} is free`];
   const kind = info.limit > 1 ? ` (a semaphore of ${info.limit})` : "";
-  const holders = info.holders.map((holder) => `  held by ${holderWords(holder)}`);
-  const waiters = info.waiters?.map((waiter) => `  waiting: ${waiterWords(waiter)}`);
+  const holders = info.holders.map((holder) => `  held by ${describeHolder(holder)}`);
+  const waiters = info.waiters?.map((waiter) => `  waiting: ${describeWaiter(waiter)}`);
   const count = `${info.holders.length} holding, ${info.waiters?.length ?? "?"} waiting`;
   return [
-    `${name(key)}${kind}: ${count}`,
+    `${formatName(key)}${kind}: ${count}`,
     ...holders,
-    ...(waiters ?? ["  this store does not know who waits"]),
-    ...(info.nodes ?? []).map(({ node, reason }) => `  ${name(node)}: ${clean(reason)}`),
+    ...(waiters ?? ["  this store does not record waiters"]),
+    ...(info.nodes ?? []).map(({ node, reason }) => `  ${formatName(node)}: ${escapeControls(reason)}`),
   ];
 }
 
-function holderWords(holder: HolderInfo): string {
-  const parts = [`for ${time(holder.heldMs)}`, `${time(holder.remainingMs)} left`, `fence ${holder.fence}`];
+function describeHolder(holder: HolderInfo): string {
+  const parts = [
+    `for ${formatDuration(holder.heldMs)}`,
+    `${formatDuration(holder.remainingMs)} left`,
+    `fence ${holder.fence}`,
+  ];
   if (holder.mode === "shared") parts.push("shared");
   if (holder.permits > 1) parts.push(`${holder.permits} permits`);
-  if (holder.kept === true) parts.push("kept closed, its command has ended");
-  if (holder.waitingFor !== undefined) parts.push(`itself waiting for ${name(holder.waitingFor)}`);
-  if (holder.revoked !== undefined) parts.push(`revoked: ${name(holder.revoked)}`);
-  return `${name(holder.label)} ${parts.join(", ")}`;
+  if (holder.kept === true) parts.push("kept by --at-least, its command has ended");
+  if (holder.waitingFor !== undefined) parts.push(`waiting for ${formatName(holder.waitingFor)}`);
+  if (holder.revoked !== undefined) parts.push(`revoked: ${formatName(holder.revoked)}`);
+  return `${formatName(holder.label)} ${parts.join(", ")}`;
 }
 
-function waiterWords(waiter: WaiterInfo): string {
+function describeWaiter(waiter: WaiterInfo): string {
   const shared = waiter.mode === "shared" ? ", shared" : "";
   const permits = waiter.permits > 1 ? `, ${waiter.permits} permits` : "";
-  return `${name(waiter.label)} for ${time(waiter.waitedMs)}${shared}${permits}`;
+  return `${formatName(waiter.label)} for ${formatDuration(waiter.waitedMs)}${shared}${permits}`;
 }
 
-/** Who is in the way, in a few words; empty where nobody is known. */
+/** The holders in a few words; empty if none is known. */
 export function heldBy(holders: readonly { readonly label: string; readonly heldMs: number }[]): string {
-  const shown = holders.slice(0, 3).map((holder) => `${name(holder.label)} for ${time(holder.heldMs)}`);
+  const shown = holders
+    .slice(0, 3)
+    .map((holder) => `${formatName(holder.label)} for ${formatDuration(holder.heldMs)}`);
   const more = holders.length > shown.length ? ` and ${holders.length - shown.length} more` : "";
   return shown.length === 0 ? "" : `held by ${shown.join(", ")}${more}`;
 }

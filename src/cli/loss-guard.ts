@@ -1,27 +1,22 @@
-// What happens to the child when its lease is in danger or gone. Warned early (SIGTERM, with a quarter of
-// the window left), ended early (SIGKILL, a little before the window ends): the child must be gone when the
-// next holder starts.
-// Revoked without force, the key stays taken until the window ends: the child is warned and gets the rest
-// of the window.
-// What was sent is never taken back: a child that was told to stop did not do its work, whatever happens to
-// the lease.
+// Ends COMMAND before its lease ends, so that it never runs beside the next holder.
+// - A quarter of the window is left: SIGTERM. A little before the window ends: SIGKILL.
+// - Revoked without force: SIGTERM, and the rest of the window until SIGKILL, because the key stays taken.
+// - Revoked with force, or lost otherwise: SIGKILL.
+// A signal counts even if the lease is renewed afterwards: COMMAND has not finished its work.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease, LockLostError, Locks } from "../surface.ts";
 import type { Child } from "./child.ts";
 import type { Watchdog } from "./watchdog.ts";
-import { time } from "./words.ts";
+import { formatDuration } from "./format.ts";
 
 export type OnLost = "term" | "kill" | "warn";
 
-/** How long before the end of its window the child is killed: a process takes its time to die. */
+/** SIGKILL is sent this long before the window ends, because a process takes time to die. */
 const SHORTEST_LEAD_MS = 20;
 const LONGEST_LEAD_MS = 500;
 const LEAD_SHARE = 1 / 16;
-/**
- * How long the store may take to say whether the key was freed by force. The next holder may be at work
- * meanwhile.
- */
+/** Limit for asking whether the key was freed by force: the next holder may run meanwhile. */
 const INSPECT_MS = 500;
 
 interface Parts {
@@ -30,15 +25,15 @@ interface Parts {
   readonly child: Child;
   readonly watchdog: Watchdog;
   readonly onLost: OnLost;
-  readonly say: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
 export class LossGuard {
   readonly #parts: Parts;
   readonly #leadMs: number;
-  readonly #offs: (() => void)[] = [];
+  readonly #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | null = null;
-  #cutShort = false;
+  #hasSignalled = false;
   #isClosed = false;
   /** When the window ends, by performance.now(). */
   #endsAtMs = 0;
@@ -50,26 +45,26 @@ export class LossGuard {
     this.#leadMs = Math.min(LONGEST_LEAD_MS, Math.max(SHORTEST_LEAD_MS, lease.remaining * LEAD_SHARE));
     const lost = (): void => this.#lost();
     lease.signal.addEventListener("abort", lost, { once: true });
-    this.#offs.push(
+    this.#unsubscribe.push(
       () => lease.signal.removeEventListener("abort", lost),
       locks.on("endangered", (event) => this.#endangered(event.remainingMs)),
-      locks.on("renewed", (event) => this.#windowIs(event.remainingMs)),
+      locks.on("renewed", (event) => this.#setWindowEnd(event.remainingMs)),
     );
-    this.#windowIs(lease.remaining);
+    this.#setWindowEnd(lease.remaining);
     if (lease.signal.aborted) this.#lost();
   }
 
   /**
-   * Call it when the child and what it left running have ended. True when the lease was gone by then, or
-   * the child was ended on its account.
+   * Call it when COMMAND and its descendants have ended. Returns whether the lease was lost by then, or
+   * COMMAND got a signal because of it.
    */
   close(): boolean {
     const { lease, child } = this.#parts;
-    const lost = this.#cutShort || !lease.held;
+    const lost = this.#hasSignalled || !lease.held;
     this.#isClosed = true;
-    for (const off of this.#offs) off();
+    for (const off of this.#unsubscribe) off();
     if (this.#timer !== null) clearTimeout(this.#timer);
-    // What it started runs unprotected.
+    // Descendants must not run without the lease.
     if (lost && this.#parts.onLost !== "warn") child.signalAll("SIGKILL");
     return lost;
   }
@@ -79,18 +74,18 @@ export class LossGuard {
     return this.#loss;
   }
 
-  #windowIs(remainingMs: number): void {
+  #setWindowEnd(remainingMs: number): void {
     this.#endsAtMs = performance.now() + remainingMs;
     if (this.#parts.onLost !== "warn") this.#parts.watchdog.deadline(remainingMs - this.#leadMs);
   }
 
   #endangered(remainingMs: number): void {
-    const { child, onLost, say } = this.#parts;
+    const { child, onLost, report } = this.#parts;
     const signal = onLost === "kill" ? "SIGKILL" : "SIGTERM";
-    const done = onLost === "warn" ? "COMMAND runs on" : `COMMAND gets ${signal}`;
-    say(`the lease was not renewed and ends in ${time(remainingMs)}: ${done}`);
+    const action = onLost === "warn" ? "COMMAND runs on" : `COMMAND gets ${signal}`;
+    report(`the lease was not renewed and ends in ${formatDuration(remainingMs)}: ${action}`);
     if (onLost === "warn") return;
-    this.#cutShort = true;
+    this.#hasSignalled = true;
     child.signalAll(signal);
     this.#killBefore(remainingMs);
   }
@@ -100,7 +95,7 @@ export class LossGuard {
     this.#timer = setTimeout(() => this.#killIfDue(), Math.max(0, remainingMs - this.#leadMs));
   }
 
-  /** Renewed in the meantime: it may take longer to stop. */
+  /** If the lease was renewed meanwhile, COMMAND may take longer to end. */
   #killIfDue(): void {
     const { lease, child } = this.#parts;
     const { remaining } = lease;
@@ -109,42 +104,46 @@ export class LossGuard {
   }
 
   #lost(): void {
-    const { lease, onLost, say } = this.#parts;
+    const { lease, onLost, report } = this.#parts;
     const loss = lease.signal.reason as LockLostError;
     this.#loss = loss;
-    if (onLost === "warn") return say(`the lease was lost (${cause(loss)}): COMMAND runs on without it`);
-    this.#cutShort = true;
+    if (onLost === "warn")
+      return report(`the lease was lost (${describeLoss(loss)}): COMMAND runs on without it`);
+    this.#hasSignalled = true;
     if (onLost === "term" && loss.reason === "revoked") void this.#revoked(loss);
     else this.#kill(loss);
   }
 
   async #revoked(loss: LockLostError): Promise<void> {
-    const { child, say } = this.#parts;
+    const { child, report } = this.#parts;
     const isKept = await this.#isKeyKept();
     if (this.#isClosed) return;
     const leftMs = this.#endsAtMs - performance.now();
     if (!isKept || leftMs <= this.#leadMs) return this.#kill(loss);
-    say(`the lease was lost (${cause(loss)}) and the key is free in ${time(leftMs)}: COMMAND gets SIGTERM`);
+    report(
+      `the lease was lost (${describeLoss(loss)}) and the key is free in ${formatDuration(leftMs)}: ` +
+        "COMMAND gets SIGTERM",
+    );
     child.signalAll("SIGTERM");
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => child.signalAll("SIGKILL"), leftMs - this.#leadMs);
   }
 
-  /** Whether the store still has us as its holder: a revoke with force has freed the key. */
+  /** Whether this process still holds the key in the store. After a revoke with force it does not. */
   async #isKeyKept(): Promise<boolean> {
     const { locks, lease } = this.#parts;
-    const seen = locks.inspect(lease.key).catch(() => null);
-    const info = await Promise.race([seen, sleep(INSPECT_MS, null, { ref: false })]);
+    const inspected = locks.inspect(lease.key).catch(() => null);
+    const info = await Promise.race([inspected, sleep(INSPECT_MS, null, { ref: false })]);
     return info?.holders.some(({ fence }) => fence === lease.fence) === true;
   }
 
   #kill(loss: LockLostError): void {
-    const { child, say } = this.#parts;
+    const { child, report } = this.#parts;
     child.signalAll("SIGKILL");
-    say(`the lease was lost (${cause(loss)}): COMMAND was killed`);
+    report(`the lease was lost (${describeLoss(loss)}): COMMAND was killed`);
   }
 }
 
-function cause({ reason, detail }: LockLostError): string {
+function describeLoss({ reason, detail }: LockLostError): string {
   return detail === undefined ? reason : `${reason}: ${detail}`;
 }

@@ -3,10 +3,10 @@
 
 import { useCompileCache } from "./compile-cache.ts";
 import { recordInheritedFds } from "./descriptors.ts";
-import { complain, flush } from "./output.ts";
+import { printError, flush } from "./output.ts";
 
-/** EX_USAGE. exit-codes.ts is not loaded yet. */
-const OLD_NODE = 64;
+/** exit-codes.ts is not loaded yet. */
+const EX_USAGE = 64;
 
 async function main(): Promise<void> {
   recordInheritedFds();
@@ -14,15 +14,14 @@ async function main(): Promise<void> {
   try {
     await import("../system/node-version.ts");
   } catch (error) {
-    complain((error as Error).message);
-    process.exit(OLD_NODE);
+    printError((error as Error).message);
+    process.exit(EX_USAGE);
   }
   const { holdfast } = await import("./command.ts");
   const exitCode = await holdfast(process.argv.slice(2));
-  // A pipe takes its time: exiting before it is empty would cut the output.
+  // A pipe is written to asynchronously: exiting earlier would cut the output.
   await flush();
-  // Exits by itself: a descriptor that the child left behind must not keep a wrapper alive that holds nothing
-  // any more.
+  // Does not wait for open handles: a descriptor of a background process must not keep this process alive.
   process.exit(exitCode);
 }
 

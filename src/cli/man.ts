@@ -1,7 +1,7 @@
-// Manual pages, made from the same definitions as --help. The build writes them into the package.
+// Manual pages, from the same definitions as --help. The build writes them into the package.
 
 import { type Command, Help } from "commander";
-import { described, examplesOf } from "./help.ts";
+import { optionText, examplesOf } from "./help.ts";
 import { EXIT_TEXT, makeProgram } from "./program.ts";
 
 export interface ManPage {
@@ -13,7 +13,7 @@ export interface ManPage {
 const SECTION = 1;
 
 export function manPages(version: string): readonly ManPage[] {
-  const program = makeProgram({ chosen: () => {}, ended: () => {} });
+  const program = makeProgram({ parsed: () => {}, ended: () => {} });
   const others = program.commands.map(nameOf);
   const pages = [
     mainPage(program, version),
@@ -43,7 +43,7 @@ function commandPage(command: Command, version: string, others: readonly string[
   const name = nameOf(command);
   const options = new Help()
     .visibleOptions(command)
-    .map((option) => `.TP\n.B ${roff(option.flags)}\n${roff(described(option))}`);
+    .map((option) => `.TP\n.B ${roff(option.flags)}\n${roff(optionText(option))}`);
   const examples = examplesOf(command);
   const text = [
     head(name, version, command.description()),

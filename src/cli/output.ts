@@ -1,11 +1,9 @@
-// The two ways out. stdout carries results and nothing else; stderr carries words for people, each on one
-// line.
-// A reader that went away (`holdfast ls | head`) is no failure, and must never end a command that holds a
-// key.
+// stdout and stderr of the command. Results go to stdout; messages go to stderr, one line each. A reader that
+// has closed its end (`holdfast ls | head`) is not a failure and must never end a command that holds a key.
 
-import { clean, json } from "./words.ts";
+import { escapeControls, toSafeJson } from "./format.ts";
 
-/** Made by Node when first used, which `run` spares itself where it can: a stream takes some milliseconds. */
+/** Opened on first use: Node takes some milliseconds to make a stream, which most runs do not need. */
 class Output {
   readonly #open: () => NodeJS.WriteStream;
   #stream: NodeJS.WriteStream | null = null;
@@ -22,7 +20,7 @@ class Output {
     return this.#stream;
   }
 
-  /** Resolves when all output has left this process. Nothing is expected of a reader that went away. */
+  /** Resolves when this process has written all output, or its reader has closed the pipe. */
   async flush(): Promise<void> {
     const stream = this.#stream;
     if (stream !== null) await new Promise<void>((resolve) => stream.write("", () => resolve()));
@@ -32,7 +30,7 @@ class Output {
 const out = new Output(() => process.stdout);
 const err = new Output(() => process.stderr);
 
-/** stdout, whose errors are not fatal. Use it instead of process.stdout, so that `flush` knows of it. */
+/** stdout with its errors ignored. Use it instead of process.stdout, so that `flush` waits for it. */
 export function stdout(): NodeJS.WriteStream {
   return out.stream;
 }
@@ -51,14 +49,14 @@ export function print(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  print(`${json(value)}\n`);
+  print(`${toSafeJson(value)}\n`);
 }
 
-export function complain(text: string): void {
-  stderr().write(`holdfast: ${clean(text)}\n`);
+export function printError(text: string): void {
+  stderr().write(`holdfast: ${escapeControls(text)}\n`);
 }
 
-/** The same for scripts: one object on stderr. */
-export function complainJson(value: unknown): void {
-  stderr().write(`${json(value)}\n`);
+/** For scripts: one JSON object on stderr. */
+export function printErrorJson(value: unknown): void {
+  stderr().write(`${toSafeJson(value)}\n`);
 }

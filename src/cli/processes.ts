@@ -1,5 +1,5 @@
-// The processes of this machine as /proc shows them, to find what COMMAND has started. Linux only: elsewhere
-// the lists are null, and callers do with process groups.
+// Reads /proc to find the processes that COMMAND has started. Elsewhere than on Linux the lists are null, and
+// callers use process groups.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -11,7 +11,7 @@ export interface ProcessInfo {
   readonly session: number;
 }
 
-/** Every process that has not ended. A zombie has: only its parent has not asked yet. */
+/** Every process but zombies. */
 export function livingProcesses(): readonly ProcessInfo[] | null {
   try {
     return readdirSync("/proc")
@@ -42,7 +42,7 @@ export function readProcess(pid: number | "self"): ProcessInfo | null {
  * What `root` has started in this session: its descendants, and those whose parent has ended, who still have
  * `mark` in the environment that they were started with. `root` is among them while it lives.
  */
-export function family(root: number, mark: string): readonly ProcessInfo[] | null {
+export function findDescendants(root: number, mark: string): readonly ProcessInfo[] | null {
   const all = livingProcesses();
   const session = readProcess("self")?.session;
   if (all === null || session === undefined) return null;

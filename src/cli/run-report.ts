@@ -1,14 +1,13 @@
-// What `holdfast run` tells: words on stderr while it goes, or with --json one object on stderr at the end.
-// With --json-to it does both, and the object goes to a descriptor of its own.
-// stdout belongs to the child alone.
+// Messages of `holdfast run` on stderr, or with --json one object on stderr at the end. With --json-to it
+// writes both, and the object goes to another descriptor. stdout belongs to COMMAND.
 
 import { writeSync } from "node:fs";
 import { type Lease, LockError, LockLostError } from "../surface.ts";
 import { endingExitCode, type Ending } from "./child.ts";
 import { describe, EXIT, exitCodeOf } from "./exit-codes.ts";
 import { heldBy } from "./lock-view.ts";
-import { complain, complainJson } from "./output.ts";
-import { json, name, time } from "./words.ts";
+import { printError, printErrorJson } from "./output.ts";
+import { formatDuration, formatName, toSafeJson } from "./format.ts";
 
 export type Outcome =
   | "ended"
@@ -27,7 +26,7 @@ const BY_EXIT_CODE: ReadonlyMap<number, Outcome> = new Map([
   [EXIT.lost, "lost"],
 ]);
 
-export interface InTheWay {
+export interface Blocker {
   readonly label: string;
   readonly fence: bigint | string;
   readonly heldMs: number;
@@ -48,7 +47,7 @@ export class RunReport {
   readonly #startedAtMs: number = performance.now();
   #grantedAtMs: number | null = null;
   #lease: { readonly label: string; readonly fence: string } | null = null;
-  #holders: readonly InTheWay[] = [];
+  #holders: readonly Blocker[] = [];
 
   constructor(key: string, flags: ReportFlags) {
     this.#key = key;
@@ -61,8 +60,8 @@ export class RunReport {
     return (this.#grantedAtMs ?? performance.now()) - this.#startedAtMs;
   }
 
-  say(text: string): void {
-    if (!this.#json && !this.#quiet) complain(`${name(this.#key)}: ${text}`);
+  log(text: string): void {
+    if (!this.#json && !this.#quiet) printError(`${formatName(this.#key)}: ${text}`);
   }
 
   granted(lease: Lease): void {
@@ -70,34 +69,34 @@ export class RunReport {
     this.#lease = { label: lease.label, fence: String(lease.fence) };
   }
 
-  waiting(holders: readonly InTheWay[]): void {
-    this.say(`waiting${holders.length > 0 ? `, ${heldBy(holders)}` : " in line"}`);
+  waiting(holders: readonly Blocker[]): void {
+    this.log(`waiting${holders.length > 0 ? `, ${heldBy(holders)}` : " in the queue"}`);
   }
 
-  /** Variables that COMMAND does not get. */
+  /** COMMAND does not get these variables. */
   dropped(variables: readonly string[]): void {
-    const shown = variables.map(name).join(", ");
-    this.say(`COMMAND does not get ${shown}: /bin/sh drops such names; install bash, which keeps them`);
+    const shown = variables.map(formatName).join(", ");
+    this.log(`COMMAND does not get ${shown}: /bin/sh drops such names; install bash, which keeps them`);
   }
 
-  /** COMMAND has ended, and these run on. */
-  outlived(left: readonly { readonly pid: number; readonly name: string }[]): void {
-    const shown = left.slice(0, 5).map((one) => `${name(one.name)} ${one.pid}`);
+  /** COMMAND has ended, and these descendants run on. */
+  descendantsLeft(left: readonly { readonly pid: number; readonly name: string }[]): void {
+    const shown = left.slice(0, 5).map((one) => `${formatName(one.name)} ${one.pid}`);
     const more = left.length > shown.length ? `, ${left.length - shown.length} more` : "";
     const what =
       left.length === 1 ? "a process that it started runs" : `${left.length} processes that it started run`;
-    this.say(`COMMAND has ended, but ${what} on (${shown.join(", ")}${more}): the key is kept until then`);
+    this.log(`COMMAND has ended, but ${what} on (${shown.join(", ")}${more}): the key is kept until then`);
   }
 
-  busy(holders: readonly InTheWay[], exitCode: number): number {
+  busy(holders: readonly Blocker[], exitCode: number): number {
     this.#holders = holders;
     const by = heldBy(holders);
-    this.say(`busy${by && `, ${by}`}; gave up after ${time(this.waitedMs)}`);
+    this.log(`busy${by && `, ${by}`}; gave up after ${formatDuration(this.waitedMs)}`);
     return this.#end("busy", exitCode);
   }
 
   stopped(signal: string, exitCode: number): number {
-    this.say(`stopped by ${signal} before COMMAND was started`);
+    this.log(`stopped by ${signal} before COMMAND was started`);
     return this.#end("stopped", exitCode, { signal });
   }
 
@@ -108,11 +107,11 @@ export class RunReport {
     }
     const { code, message } = ending.notStarted;
     const why = code === "ENOENT" ? "not found" : code === "EACCES" ? "not executable" : message;
-    this.say(`${name(command)} cannot be started: ${why}`);
+    this.log(`${formatName(command)} cannot be started: ${why}`);
     return this.#end("not-started", exitCode, { error: { code: code ?? null, message } });
   }
 
-  /** `loss` is null where COMMAND was told to stop and ended before the lease did. */
+  /** `loss` is null if COMMAND got a signal and ended before the lease was lost. */
   lost(ending: Ending, loss: LockLostError | null): number {
     const signal = "signal" in ending ? ending.signal : null;
     return this.#end("lost", EXIT.lost, { signal, ...lossJson(loss) });
@@ -121,7 +120,7 @@ export class RunReport {
   failed(error: unknown): number {
     const exitCode = exitCodeOf(error);
     const message = describe(error);
-    this.say(message);
+    this.log(message);
     const code = LockError.is(error) ? error.code : null;
     const loss = error instanceof LockLostError ? lossJson(error) : {};
     return this.#end(BY_EXIT_CODE.get(exitCode) ?? "internal", exitCode, {
@@ -148,19 +147,19 @@ export class RunReport {
         ...more,
         holders: this.#holders.map(holderJson),
       };
-      if (this.#json) complainJson(report);
-      if (this.#fd !== null) writeTo(this.#fd, `${json(report)}\n`);
+      if (this.#json) printErrorJson(report);
+      if (this.#fd !== null) writeTo(this.#fd, `${toSafeJson(report)}\n`);
     }
     return exitCode;
   }
 }
 
-/** Nothing is expected of a reader that went away. */
+/** A reader that has closed the pipe is not an error. */
 function writeTo(fd: number, text: string): void {
   try {
     writeSync(fd, text);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPIPE") complain(`--json-to ${fd}: ${String(error)}`);
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") printError(`--json-to ${fd}: ${String(error)}`);
   }
 }
 
@@ -168,6 +167,6 @@ function lossJson(loss: LockLostError | null): Record<string, unknown> {
   return { reason: loss?.reason ?? null, detail: loss?.detail ?? null };
 }
 
-function holderJson({ label, fence, heldMs, remainingMs }: InTheWay): Record<string, unknown> {
+function holderJson({ label, fence, heldMs, remainingMs }: Blocker): Record<string, unknown> {
   return { label, fence: String(fence), heldMs: Math.round(heldMs), remainingMs: Math.round(remainingMs) };
 }

@@ -1,10 +1,9 @@
 // `holdfast run KEY -- COMMAND`: holds KEY while COMMAND runs.
 // 1. Wait for the key; a signal ends the wait.
-// 2. Start the watchdog, then the child, both with the lifeline; pass signals on.
-// 3. When the child has ended, and all that it left in the background, let go of the key and end as the
-// child did.
-// The key is never held without a child for longer than it takes to start one, and a child never runs
-// without the key.
+// 2. Start the watchdog, then COMMAND, both with the lifeline. Forward signals.
+// 3. When COMMAND and its background processes have ended, release the key and exit as COMMAND did.
+//
+// COMMAND never runs without the key.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isatty } from "node:tty";
@@ -18,14 +17,14 @@ import {
 } from "../surface.ts";
 import { Child, type Ending } from "./child.ts";
 import { isForReport, keepFromCommand } from "./descriptors.ts";
-import { HELD_VARIABLE, heldEntry, type KeyPlace, refuseNested, withEntry } from "./enclosing.ts";
+import { HELD_VARIABLE, entryOf, type ScopedKey, rejectNested, appendEntry } from "./enclosing.ts";
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { LossGuard, type OnLost } from "./loss-guard.ts";
 import { DEFAULT_NAMESPACE, type OpenedLocks, openLocks, type StoreFlags, storeUrl } from "./options.ts";
-import { type InTheWay, RunReport } from "./run-report.ts";
+import { type Blocker, RunReport } from "./run-report.ts";
 import { Signals } from "./signals.ts";
 import { Watchdog } from "./watchdog.ts";
-import { name } from "./words.ts";
+import { formatName } from "./format.ts";
 
 export interface RunFlags extends StoreFlags {
   /** ms; false is --no-wait. */
@@ -42,13 +41,13 @@ export interface RunFlags extends StoreFlags {
   readonly jsonTo?: number;
 }
 
-/** A wait that takes longer is mentioned, once. */
-const MENTION_WAIT_MS = 1_000;
+/** A longer wait is reported, once. */
+const REPORT_WAIT_AFTER_MS = 1_000;
 
-/** Processes that COMMAND left running are mentioned after this time. Many end together with it. */
-const MENTION_SURVIVORS_MS = 250;
-const SHORTEST_NAP_MS = 10;
-const LONGEST_NAP_MS = 500;
+/** Descendants that run on are reported after this time. Many end together with COMMAND. */
+const REPORT_DESCENDANTS_AFTER_MS = 250;
+const SHORTEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
 
 /** Windows has no process groups, no /bin/sh and no signals that a process can handle. */
 const NO_RUN_ON_WINDOWS =
@@ -74,7 +73,7 @@ export async function run(key: string, command: readonly string[], flags: RunFla
   let opened: OpenedLocks | null = null;
   try {
     opened = await openLocks(flags, { allow: (flags.allow ?? []) as AllowName[] });
-    return await new Run(key, command, flags, opened, report, signals).go();
+    return await new Run(key, command, flags, opened, report, signals).execute();
   } catch (error) {
     return report.failed(error);
   } finally {
@@ -82,10 +81,10 @@ export async function run(key: string, command: readonly string[], flags: RunFla
   }
 }
 
-/** @throws CommandError if nothing can be written to it: a typing error must not be found after COMMAND. */
+/** @throws CommandError if it cannot be written to. Checked before COMMAND runs, because of typing errors. */
 function claimReportFd(fd: number): void {
   if (!isForReport(fd))
-    throw new CommandError(`--json-to names descriptor ${fd}, which is not open: say ${fd}>FILE`, EXIT.usage);
+    throw new CommandError(`--json-to must be an open descriptor, got ${fd}: add ${fd}>FILE`, EXIT.usage);
   keepFromCommand(fd);
 }
 
@@ -113,12 +112,12 @@ class Run {
     this.#signals = signals;
   }
 
-  /** The exit code. */
-  async go(): Promise<number> {
-    const mention = setTimeout(() => void this.#mentionWait(), MENTION_WAIT_MS);
+  /** Resolves with the exit code. */
+  async execute(): Promise<number> {
+    const timer = setTimeout(() => void this.#reportWait(), REPORT_WAIT_AFTER_MS);
     let ran: Ran | null = null;
     const work = async (lease: Lease): Promise<void> => {
-      clearTimeout(mention);
+      clearTimeout(timer);
       this.#report.granted(lease);
       if (this.#signals.stoppedBy === null) ran = await this.#runChild(lease);
     };
@@ -128,29 +127,30 @@ class Run {
       if (LockError.is(error) && error.code === "ERR_LOCK_TIMEOUT") return await this.#busy(error);
       if (this.#signals.stoppedBy === null && ran === null) throw error;
     } finally {
-      clearTimeout(mention);
+      clearTimeout(timer);
     }
     return this.#ended(ran);
   }
 
-  /** False when --at-least found the key taken. */
+  /** Returns false if --at-least found the key taken. */
   async #hold(work: (lease: Lease) => Promise<void>): Promise<boolean> {
     const { locks } = this.#opened;
     const { atLeast } = this.#flags;
-    await refuseNested(locks, this.#place(), process.env[HELD_VARIABLE]);
-    if (atLeast !== undefined) return (await locks.once(this.#key, { ...this.#wish(), atLeast }, work)).ran;
-    const lease = await locks.acquire(this.#key, this.#wish());
+    await rejectNested(locks, this.#scopedKey(), process.env[HELD_VARIABLE]);
+    if (atLeast !== undefined)
+      return (await locks.once(this.#key, { ...this.#acquireOptions(), atLeast }, work)).ran;
+    const lease = await locks.acquire(this.#key, this.#acquireOptions());
     try {
       await work(lease);
     } finally {
       await lease.release().catch((error: unknown) => {
-        this.#report.say(error instanceof Error ? error.message : String(error));
+        this.#report.log(error instanceof Error ? error.message : String(error));
       });
     }
     return true;
   }
 
-  #wish(): AcquireOptions {
+  #acquireOptions(): AcquireOptions {
     const { wait = Number.POSITIVE_INFINITY, ttl, shared, limit, label } = this.#flags;
     return {
       wait: wait === false ? 0 : wait,
@@ -165,21 +165,21 @@ class Run {
   async #runChild(lease: Lease): Promise<Ran> {
     const lifeline = this.#opened.lifeline();
     const interactive = isatty(0);
-    if (process.pid === 1) this.#report.say(NO_REAPER);
-    const watchdog = Watchdog.start(name(this.#key), lifeline);
+    if (process.pid === 1) this.#report.log(NO_REAPER);
+    const watchdog = Watchdog.start(formatName(this.#key), lifeline);
     try {
-      const mark = heldEntry(this.#place(), lease.fence);
+      const mark = entryOf(this.#scopedKey(), lease.fence);
       const env = {
         ...process.env,
         HOLDFAST_KEY: this.#key,
         HOLDFAST_FENCE: String(lease.fence),
         HOLDFAST_LABEL: lease.label,
-        [HELD_VARIABLE]: withEntry(process.env[HELD_VARIABLE], mark),
+        [HELD_VARIABLE]: appendEntry(process.env[HELD_VARIABLE], mark),
       };
-      // The last look at the clock: this process may have been stopped since the grant.
+      // This process may have been stopped since the grant.
       lease.assertHeld();
-      const obstacle = Child.obstacle(this.#command, process.env["PATH"]);
-      if (obstacle !== null) return { ending: obstacle, lost: false };
+      const startError = Child.startError(this.#command, process.env["PATH"]);
+      if (startError !== null) return { ending: startError, lost: false };
       const dropped = Child.droppedVariables(env);
       if (dropped.length > 0) this.#report.dropped(dropped);
       const child = Child.start(this.#command, {
@@ -190,18 +190,18 @@ class Run {
       });
       if (child.pid === null) return { ending: await child.ended, lost: false };
       watchdog.guard(child.watchdogTarget);
-      child.open();
-      this.#signals.passTo(child, interactive);
+      child.openGate();
+      this.#signals.forwardTo(child, interactive);
       const guard = new LossGuard({
         locks: this.#opened.locks,
         lease,
         child,
         watchdog,
         onLost: this.#flags.onLost,
-        say: (text) => this.#report.say(text),
+        report: (text) => this.#report.log(text),
       });
       const ending = await child.ended;
-      await this.#outlast(child);
+      await this.#waitForDescendants(child);
       this.#signals.ignore();
       return { ending, lost: guard.close(), loss: guard.loss };
     } finally {
@@ -209,22 +209,22 @@ class Run {
     }
   }
 
-  /** Keeps the key while what COMMAND left in the background runs on, as flock(1) does. */
-  async #outlast(child: Child): Promise<void> {
+  /** Keeps the key until the background processes of COMMAND have ended, as flock(1) does. */
+  async #waitForDescendants(child: Child): Promise<void> {
     const startMs = performance.now();
-    let told = false;
-    for (let napMs = SHORTEST_NAP_MS; ; napMs = Math.min(LONGEST_NAP_MS, napMs * 2)) {
-      const left = child.survivors();
+    let isReported = false;
+    for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+      const left = child.livingDescendants();
       if (left.length === 0) return;
-      if (!told && performance.now() - startMs > MENTION_SURVIVORS_MS) {
-        told = true;
-        this.#report.outlived(left);
+      if (!isReported && performance.now() - startMs > REPORT_DESCENDANTS_AFTER_MS) {
+        isReported = true;
+        this.#report.descendantsLeft(left);
       }
-      await sleep(napMs);
+      await sleep(pauseMs);
     }
   }
 
-  #place(): KeyPlace {
+  #scopedKey(): ScopedKey {
     const { namespace = DEFAULT_NAMESPACE } = this.#flags;
     return { store: storeUrl(this.#flags), namespace, key: this.#key };
   }
@@ -245,21 +245,21 @@ class Run {
     return this.#report.stopped(signal, exitCode);
   }
 
-  async #mentionWait(): Promise<void> {
+  async #reportWait(): Promise<void> {
     try {
       const info = await this.#opened.locks.inspect(this.#key);
       const holders = info?.holders ?? [];
-      // The key is free, and nobody else waits for it: only the store is slow.
+      // The key is free and nobody else waits for it: the store is slow.
       if (holders.length === 0 && (info?.waiters ?? []).length < 2) return;
       this.#report.waiting(holders);
     } catch (error) {
-      this.#report.say(
-        `waiting, but the store cannot be asked: ${error instanceof Error ? error.message : String(error)}`,
+      this.#report.log(
+        `waiting, but the store does not answer: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
   }
 
-  async #holders(): Promise<readonly InTheWay[]> {
+  async #holders(): Promise<readonly Blocker[]> {
     return (await this.#opened.locks.inspect(this.#key))?.holders ?? [];
   }
 }

@@ -1,5 +1,5 @@
-// `holdfast schema`: the statements that create the tables of an SQL store, for operators who do not let
-// applications create them. It connects to nothing.
+// `holdfast schema`: prints the statements that create the tables of an SQL store, for operators who do not
+// let applications create them. It opens no connection.
 
 import { CommandError, EXIT } from "./exit-codes.ts";
 import { print } from "./output.ts";
@@ -22,7 +22,7 @@ export async function schema(store: string, { table }: SchemaFlags): Promise<num
   const load = Object.hasOwn(STORES, store) ? STORES[store] : undefined;
   if (load === undefined)
     throw new CommandError(
-      `${JSON.stringify(store)} has no tables: name ${Object.keys(STORES).join(" or ")}`,
+      `the store must be ${Object.keys(STORES).join(" or ")}, got ${JSON.stringify(store)}`,
       EXIT.usage,
     );
   const { schemaSql } = await load();

@@ -1,13 +1,12 @@
-// Signals to this process are meant for the child. Before there is one they end the wait; afterwards they
-// are passed on and this process stays, because it must see the child's end and let go of the key.
-// They are listened to until the process exits: a late one must not keep the key from being released.
-// At a terminal the kernel gives those of the keyboard to the whole group: passing them on would deliver
-// them twice.
+// Forwards signals to COMMAND. Before COMMAND has started, a signal ends the wait. Afterwards this process
+// stays alive, because it has to release the key when COMMAND has ended. The handlers stay until the process
+// exits, so that a late signal cannot prevent the release. At a terminal the kernel sends the signals of the
+// keyboard to the whole process group, so forwarding them would deliver them twice.
 
 import { signalExitCode } from "./child.ts";
 
-/** What would end this process if nobody listened. */
-const ENDING: readonly NodeJS.Signals[] = [
+/** Without a handler, these would end this process. */
+const TERMINATING: readonly NodeJS.Signals[] = [
   "SIGHUP",
   "SIGINT",
   "SIGQUIT",
@@ -21,20 +20,20 @@ const ENDING: readonly NodeJS.Signals[] = [
   "SIGIO",
   "SIGPWR",
 ];
-/** Harmless to us; the child of another group would not hear of them. */
-const PASSED: readonly NodeJS.Signals[] = ["SIGCONT", "SIGTSTP", "SIGURG", "SIGWINCH"];
-const OF_THE_KEYBOARD: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
+/** These do not end this process, but COMMAND in another process group would miss them. */
+const FORWARDED: readonly NodeJS.Signals[] = ["SIGCONT", "SIGTSTP", "SIGURG", "SIGWINCH"];
+const FROM_KEYBOARD: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 
 export class Signals {
   readonly #stop = new AbortController();
   #stoppedBy: NodeJS.Signals | null = null;
-  #pass: ((signal: NodeJS.Signals) => void) | null = null;
+  #forward: ((signal: NodeJS.Signals) => void) | null = null;
 
   constructor() {
-    for (const signal of ENDING) this.#listen(signal);
+    for (const signal of TERMINATING) this.#listen(signal);
   }
 
-  /** Aborts when a signal came before there was a child. */
+  /** Aborts when a signal arrives before COMMAND has started. */
   get stop(): AbortSignal {
     return this.#stop.signal;
   }
@@ -44,25 +43,24 @@ export class Signals {
     return signal === null ? null : { signal, exitCode: signalExitCode(signal) };
   }
 
-  /** From now on everything is for the child. */
-  passTo(child: { signal(name: NodeJS.Signals): void }, interactive: boolean): void {
-    this.#pass = (signal) => {
-      if (!interactive || !OF_THE_KEYBOARD.includes(signal)) child.signal(signal);
+  forwardTo(child: { signal(name: NodeJS.Signals): void }, interactive: boolean): void {
+    this.#forward = (signal) => {
+      if (!interactive || !FROM_KEYBOARD.includes(signal)) child.signal(signal);
     };
-    if (!interactive) for (const signal of PASSED) this.#listen(signal);
+    if (!interactive) for (const signal of FORWARDED) this.#listen(signal);
   }
 
-  /** The child is gone: what comes now is too late to matter. */
+  /** COMMAND has ended. */
   ignore(): void {
-    this.#pass = () => {};
+    this.#forward = () => {};
   }
 
   #listen(signal: NodeJS.Signals): void {
-    process.on(signal, () => this.#came(signal));
+    process.on(signal, () => this.#receive(signal));
   }
 
-  #came(signal: NodeJS.Signals): void {
-    if (this.#pass !== null) return this.#pass(signal);
+  #receive(signal: NodeJS.Signals): void {
+    if (this.#forward !== null) return this.#forward(signal);
     this.#stoppedBy ??= signal;
     this.#stop.abort();
   }

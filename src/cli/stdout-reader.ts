@@ -1,7 +1,6 @@
-// Whether somebody still reads our stdout. Only a failed write tells that a pipe has no reader any more, and
-// `watch` may have nothing to write for hours: `holdfast watch | head -1` would stay for ever. Linux shows in
-// /proc who has the other end open. Where the reader cannot be seen (another user, another container), only a
-// failed write tells.
+// Finds out whether the pipe of stdout still has a reader. A write fails without one, but `watch` may have
+// nothing to write for hours, and `holdfast watch | head -1` would never end. On Linux, /proc shows which
+// processes have the other end open. A reader of another user or container is invisible there.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 

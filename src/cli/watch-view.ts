@@ -1,79 +1,86 @@
-// The screen and the lines of `watch`. Text only: nothing here looks at a store or at a clock.
+// Text of `watch`: the screen for a terminal, and one line per event elsewhere.
 
 import type { LockInfo } from "../surface.ts";
-import type { Change, Changes } from "./changes.ts";
+import type { Change, LockDiff } from "./lock-diff.ts";
 import { LS_HEAD, lockRow } from "./lock-view.ts";
-import { paint } from "./paint.ts";
-import { clean, name, table, time } from "./words.ts";
+import { colorize } from "./color.ts";
+import { escapeControls, formatDuration, formatName, renderTable } from "./format.ts";
 
-/** Also of the store itself: that it cannot be asked, and that it answers again. */
-export type News =
+/** A change of a lock, or of the store: it stopped answering, or answers again. */
+export type WatchEvent =
   | Change
-  | { readonly change: "away"; readonly error: { readonly code: string; readonly message: string } }
-  | { readonly change: "back"; readonly awayMs: number };
+  | { readonly change: "unreachable"; readonly error: { readonly code: string; readonly message: string } }
+  | { readonly change: "reachable"; readonly unreachableMs: number };
 
-export interface Away {
+/** The store has not answered since then. */
+export interface Outage {
   readonly since: Date;
-  readonly why: string;
+  readonly reason: string;
 }
 
-const HOTTEST = 5;
-/** Head, names of the columns, how many more there are, hot keys. */
-const LINES_AROUND = 4;
+const MOST_HOT_KEYS = 5;
+/** Status line, names of the columns, number of further keys, hot keys. */
+const EXTRA_LINES = 4;
 
 /**
- * The hottest keys first; what does not fit is counted. Never more lines than the terminal has: the head
- * would be lost.
+ * The most active keys first. Never more lines than the terminal has, or the first line would scroll away.
  */
-export function screen(
+export function renderScreen(
   at: Date,
-  seen: readonly LockInfo[],
-  changes: Changes,
+  locks: readonly LockInfo[],
+  diff: LockDiff,
   { rows, columns }: { readonly rows: number; readonly columns: number },
-  away: Away | null,
+  outage: Outage | null,
 ): string {
-  const held = seen.filter(({ holders }) => holders.length > 0).length;
-  const waiting = seen.reduce((sum, { waiters }) => sum + (waiters?.length ?? 0), 0);
+  const held = locks.filter(({ holders }) => holders.length > 0).length;
+  const waiting = locks.reduce((sum, { waiters }) => sum + (waiters?.length ?? 0), 0);
   const cut = (line: string): string => line.slice(0, Math.max(1, columns));
-  const hottest = [...seen].toSorted((a, b) => changes.heatOf(b.key) - changes.heatOf(a.key));
-  const room = Math.max(1, rows - LINES_AROUND - (away === null ? 0 : 1));
-  const shown = hottest.slice(0, room);
-  const hot = hottest.filter(({ key }) => changes.heatOf(key) > 1).slice(0, HOTTEST);
-  const [names = "", ...lines] = table([LS_HEAD, ...shown.map(lockRow)])
+  const byActivity = locks.toSorted((a, b) => diff.activityOf(b.key) - diff.activityOf(a.key));
+  const room = Math.max(1, rows - EXTRA_LINES - (outage === null ? 0 : 1));
+  const shown = byActivity.slice(0, room);
+  const hot = byActivity.filter(({ key }) => diff.activityOf(key) > 1).slice(0, MOST_HOT_KEYS);
+  const [names = "", ...lines] = renderTable([LS_HEAD, ...shown.map(lockRow)])
     .trimEnd()
     .split("\n");
-  const rest = hottest.length - shown.length;
+  const rest = byActivity.length - shown.length;
   return [
-    paint("head", cut(`${clockOf(at)}  ${held} held, ${waiting} waiting   (Ctrl-C to leave)`)),
-    ...(away === null
+    colorize("head", cut(`${clockOf(at)}  ${held} held, ${waiting} waiting   (Ctrl-C to leave)`)),
+    ...(outage === null
       ? []
-      : [paint("danger", cut(`not answered since ${clockOf(away.since)}: ${clean(away.why)}`))]),
+      : [
+          colorize(
+            "danger",
+            cut(`no answer since ${clockOf(outage.since)}: ${escapeControls(outage.reason)}`),
+          ),
+        ]),
     ...(shown.length === 0
       ? ["nothing is held or waited for"]
-      : [paint("dim", cut(names)), ...lines.map(cut)]),
-    ...(rest > 0 ? [paint("dim", `and ${rest} more`)] : []),
-    ...(hot.length > 0 ? [cut(`hot: ${hot.map(({ key }) => name(key)).join(", ")}`)] : []),
+      : [colorize("dim", cut(names)), ...lines.map(cut)]),
+    ...(rest > 0 ? [colorize("dim", `and ${rest} more`)] : []),
+    ...(hot.length > 0 ? [cut(`hot: ${hot.map(({ key }) => formatName(key)).join(", ")}`)] : []),
   ].join("\n");
 }
 
-export function newsLine(at: Date, news: News): string {
-  return `${clockOf(at)}  ${words(news)}`;
+export function formatEvent(at: Date, event: WatchEvent): string {
+  return `${clockOf(at)}  ${describeEvent(event)}`;
 }
 
-function words(news: News): string {
-  switch (news.change) {
+function describeEvent(event: WatchEvent): string {
+  switch (event.change) {
     case "held":
-      return `${name(news.key)}  held by ${name(news.label)}, fence ${news.fence}`;
-    case "let-go":
-      return `${name(news.key)}  let go by ${name(news.label)} after ${time(news.heldMs)}, fence ${news.fence}`;
+      return `${formatName(event.key)}  held by ${formatName(event.label)}, fence ${event.fence}`;
+    case "released": {
+      const held = `after ${formatDuration(event.heldMs)}, fence ${event.fence}`;
+      return `${formatName(event.key)}  released by ${formatName(event.label)} ${held}`;
+    }
     case "waiting":
-      return `${name(news.key)}  ${news.waiters} waiting`;
+      return `${formatName(event.key)}  ${event.waiters} waiting`;
     case "revoked":
-      return `${name(news.key)}  revoked from ${name(news.label)}: ${name(news.reason)}`;
-    case "away":
-      return `the store does not answer: ${clean(news.error.message)}`;
+      return `${formatName(event.key)}  revoked from ${formatName(event.label)}: ${formatName(event.reason)}`;
+    case "unreachable":
+      return `the store does not answer: ${escapeControls(event.error.message)}`;
     default:
-      return `the store answers again after ${time(news.awayMs)}`;
+      return `the store answers again after ${formatDuration(event.unreachableMs)}`;
   }
 }
 

@@ -1,15 +1,14 @@
-// `holdfast watch`: what is held and waited for, look after look. At a terminal a screen that is drawn
-// anew; elsewhere a line for each change, so that it can be piped and kept. Reads only. Ends with Ctrl-C,
-// after --looks, or with its reader.
+// `holdfast watch`: lists the locks again and again. At a terminal it redraws a screen; elsewhere it prints a
+// line for each change. Ends with Ctrl-C, after --looks lists, or when the reader of its pipe has gone.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LockError, type LockInfo, type Locks } from "../surface.ts";
-import { openToLook, type StoreFlags } from "./options.ts";
+import { openForReading, type StoreFlags } from "./options.ts";
 import { print, stdout } from "./output.ts";
 import { StdoutReader } from "./stdout-reader.ts";
-import { Changes } from "./changes.ts";
-import { type Away, type News, newsLine, screen } from "./watch-view.ts";
-import { json } from "./words.ts";
+import { LockDiff } from "./lock-diff.ts";
+import { formatEvent, type Outage, renderScreen, type WatchEvent } from "./watch-view.ts";
+import { toSafeJson } from "./format.ts";
 
 export interface WatchFlags extends StoreFlags {
   readonly prefix?: string;
@@ -19,14 +18,14 @@ export interface WatchFlags extends StoreFlags {
 
 const EVERY_MS = 1_000;
 const READER_CHECK_MS = 500;
-/** Of a terminal that does not say how large it is. */
-const [ROWS, COLUMNS] = [24, 80];
+/** For a terminal that does not report its size. */
+const [DEFAULT_ROWS, DEFAULT_COLUMNS] = [24, 80];
 const HOME_AND_CLEAR = "\u001b[H\u001b[J";
-const OTHER_SCREEN = "\u001b[?1049h\u001b[?25l";
-const OLD_SCREEN = "\u001b[?25h\u001b[?1049l";
+const ALTERNATE_SCREEN = "\u001b[?1049h\u001b[?25l";
+const MAIN_SCREEN = "\u001b[?25h\u001b[?1049l";
 
 export async function watch(flags: WatchFlags): Promise<number> {
-  const locks = await openToLook(flags);
+  const locks = await openForReading(flags);
   const ended = new AbortController();
   const end = (): void => ended.abort();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
@@ -34,28 +33,28 @@ export async function watch(flags: WatchFlags): Promise<number> {
   const reader = new StdoutReader();
   const readerCheck = setInterval(() => reader.hasGone() && end(), READER_CHECK_MS);
   const asScreen = stdout().isTTY && flags.json !== true;
-  if (asScreen) print(OTHER_SCREEN);
+  if (asScreen) print(ALTERNATE_SCREEN);
   try {
-    await look(locks, flags, new Watching(asScreen, flags.json === true), ended.signal);
+    await poll(locks, flags, new WatchOutput(asScreen, flags.json === true), ended.signal);
     return 0;
   } finally {
     clearInterval(readerCheck);
-    if (asScreen) print(OLD_SCREEN);
+    if (asScreen) print(MAIN_SCREEN);
     await locks.close();
   }
 }
 
-async function look(locks: Locks, flags: WatchFlags, watching: Watching, ended: AbortSignal): Promise<void> {
+async function poll(locks: Locks, flags: WatchFlags, output: WatchOutput, ended: AbortSignal): Promise<void> {
   const { every = EVERY_MS, looks = Number.POSITIVE_INFINITY, prefix = "" } = flags;
   for (let count = 1; !ended.aborted; count += 1) {
     const sentAt = new Date();
-    const slow = setInterval(() => watching.waits(sentAt), Math.max(every, EVERY_MS));
+    const slow = setInterval(() => output.showWaiting(sentAt), Math.max(every, EVERY_MS));
     try {
-      watching.saw(await all(locks, prefix));
+      output.update(await listAll(locks, prefix));
     } catch (error) {
-      // A store that is away for a while is what one watches for; one that was never there is an error.
+      // A store that stops answering is an event. A store that never answered is an error.
       if (count === 1 || !LockError.is(error)) throw error;
-      watching.missed(error);
+      output.fail(error);
     } finally {
       clearInterval(slow);
     }
@@ -64,61 +63,65 @@ async function look(locks: Locks, flags: WatchFlags, watching: Watching, ended: 
   }
 }
 
-async function all(locks: Locks, prefix: string): Promise<readonly LockInfo[]> {
-  const seen: LockInfo[] = [];
-  for await (const info of locks.list({ prefix })) seen.push(info);
-  return seen.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+async function listAll(locks: Locks, prefix: string): Promise<readonly LockInfo[]> {
+  const found: LockInfo[] = [];
+  for await (const info of locks.list({ prefix })) found.push(info);
+  return found.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** What was seen so far, and how it is shown. A screen is drawn at every look, a line is said once. */
-class Watching {
+/** The last list and how it is shown: a screen is redrawn for every list, an event is printed once. */
+class WatchOutput {
   readonly #asScreen: boolean;
   readonly #asJson: boolean;
-  readonly #changes = new Changes();
-  #seen: readonly LockInfo[] = [];
-  /** Since when the store cannot be asked. */
-  #away: Away | null = null;
+  readonly #diff = new LockDiff();
+  #locks: readonly LockInfo[] = [];
+  #outage: Outage | null = null;
 
   constructor(asScreen: boolean, asJson: boolean) {
     this.#asScreen = asScreen;
     this.#asJson = asJson;
   }
 
-  saw(seen: readonly LockInfo[]): void {
+  update(locks: readonly LockInfo[]): void {
     const at = new Date();
-    const back =
-      this.#away === null
+    const outage = this.#outage;
+    const reachable =
+      outage === null
         ? []
-        : [{ change: "back", awayMs: at.getTime() - this.#away.since.getTime() } as const];
-    this.#away = null;
-    this.#seen = seen;
-    this.#show(at, [...back, ...this.#changes.since(seen)]);
+        : [{ change: "reachable", unreachableMs: at.getTime() - outage.since.getTime() } as const];
+    this.#outage = null;
+    this.#locks = locks;
+    this.#show(at, [...reachable, ...this.#diff.update(locks)]);
   }
 
-  missed({ code, message }: LockError): void {
+  fail({ code, message }: LockError): void {
     const at = new Date();
-    const first = this.#away === null;
-    this.#away = { since: this.#away?.since ?? at, why: message };
-    this.#show(at, first ? [{ change: "away", error: { code, message } }] : []);
+    const isFirst = this.#outage === null;
+    this.#outage = { since: this.#outage?.since ?? at, reason: message };
+    this.#show(at, isFirst ? [{ change: "unreachable", error: { code, message } }] : []);
   }
 
-  /** A screen that stands still must say so; of lines the answer will tell. */
-  waits(since: Date): void {
+  /** A screen without a recent answer must say so. */
+  showWaiting(since: Date): void {
     if (!this.#asScreen) return;
-    this.#draw(new Date(), this.#away ?? { since, why: "still waiting for an answer" });
+    this.#draw(new Date(), this.#outage ?? { since, reason: "still waiting for an answer" });
   }
 
-  #show(at: Date, news: readonly News[]): void {
+  #show(at: Date, events: readonly WatchEvent[]): void {
     if (!this.#asScreen) {
-      for (const one of news)
-        print(this.#asJson ? `${json({ at: at.toISOString(), ...one })}\n` : `${newsLine(at, one)}\n`);
+      for (const event of events)
+        print(
+          this.#asJson
+            ? `${toSafeJson({ at: at.toISOString(), ...event })}\n`
+            : `${formatEvent(at, event)}\n`,
+        );
       return;
     }
-    this.#draw(at, this.#away);
+    this.#draw(at, this.#outage);
   }
 
-  #draw(at: Date, away: Away | null): void {
-    const size = { rows: stdout().rows || ROWS, columns: stdout().columns || COLUMNS };
-    print(HOME_AND_CLEAR + screen(at, this.#seen, this.#changes, size, away));
+  #draw(at: Date, outage: Outage | null): void {
+    const size = { rows: stdout().rows || DEFAULT_ROWS, columns: stdout().columns || DEFAULT_COLUMNS };
+    print(HOME_AND_CLEAR + renderScreen(at, this.#locks, this.#diff, size, outage));
   }
 }

@@ -1,9 +1,9 @@
-// Ends the child when this process cannot: a small shell that reads our pipe, in a session of its own.
-// 1. The pipe closes because this process was killed: SIGTERM to the child, a short grace, SIGKILL.
-// 2. A deadline passes because this process was stopped past its lease: SIGKILL at once, before the next
-// holder starts.
-// It keeps the lifeline too, for children that close descriptors they do not know. It must never outlive
-// the child's keeper on a normal end: `stop` kills its whole process group.
+// Ends COMMAND when this process cannot: a small shell in a session of its own that reads a pipe.
+// 1. The pipe closes because this process was killed: SIGTERM to COMMAND, a short grace time, SIGKILL.
+// 2. A deadline passes because this process was stopped past the end of its lease: SIGKILL, before the next
+//    holder starts.
+// The shell inherits the lifeline as well, for a COMMAND that closes unknown descriptors. On a normal end,
+// `stop` kills its process group.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -17,8 +17,8 @@ const SAFE_PATH = "/usr/bin:/bin:/usr/local/bin";
 const GRACE_STEPS = 50;
 
 /**
- * Lines on stdin: first whom to end, then deadlines in 1/100 s of /proc/uptime, each replacing the last. Whom
- * to end is a group with a minus, or at a terminal COMMAND, its session and the mark of what it starts.
+ * Lines on stdin: first the target, then deadlines in 1/100 s of /proc/uptime, each replacing the one before.
+ * The target is a process group with a minus, or at a terminal the pid, the session and the mark of COMMAND.
  */
 const SCRIPT = `trap '' HUP INT QUIT TERM
 read -r target session mark || exit 0
@@ -71,26 +71,23 @@ export class Watchdog {
   private constructor(shell: ChildProcess) {
     this.#shell = shell;
     this.#pipe = shell.stdin as Writable;
-    // A watchdog that somebody killed cannot be written to; the child runs on, guarded by this process alone.
+    // If the shell was killed, writing fails. COMMAND runs on, guarded by this process alone.
     this.#pipe.on("error", () => {});
   }
 
-  /**
-   * Started before the child, so that there is never a child without it. `name` is for people who look at
-   * `ps`.
-   */
+  /** Call it before COMMAND starts. `name` is shown by `ps`. */
   static start(name: string, lifeline: number | null): Watchdog {
     const shell = spawn(SHELL, ["-c", 'eval "$script"', "holdfast-watchdog", name], {
       stdio: ["pipe", "ignore", "ignore", ...(lifeline === null ? [] : [lifeline])],
       detached: true,
       cwd: "/",
-      // The script goes by the environment, so that a list of processes stays readable.
+      // The script is in the environment, so that `ps` stays readable.
       env: { script: SCRIPT, PATH: [SAFE_PATH, process.env["PATH"]].filter(Boolean).join(":") },
     });
     shell.on("error", () => {});
     if (shell.pid !== undefined) return new Watchdog(shell);
     throw new CommandError(
-      `${SHELL} cannot be started; without it nothing would end COMMAND if holdfast were killed, so it is not run`,
+      `${SHELL} cannot be started: it would end COMMAND if holdfast were killed, so COMMAND was not run`,
       EXIT.unavailable,
     );
   }
@@ -99,7 +96,7 @@ export class Watchdog {
     this.#pipe.write(`${target}\n`);
   }
 
-  /** The child must not live longer than this from now. Without a readable clock there is no such guard. */
+  /** COMMAND must not live longer than this. Has no effect where /proc is not mounted. */
   deadline(inMs: number): void {
     const now = uptimeMs();
     if (now !== null) this.#pipe.write(`${Math.max(0, Math.floor((now + inMs) / 10))}\n`);
@@ -109,13 +106,13 @@ export class Watchdog {
     try {
       process.kill(-(this.#shell.pid as number), "SIGKILL");
     } catch {
-      // Somebody else has ended it.
+      // It has ended already.
     }
     this.#pipe.destroy();
   }
 }
 
-/** The clock that a shell can read too; null where /proc is not mounted. */
+/** A clock that the shell can read too; null where /proc is not mounted. */
 function uptimeMs(): number | null {
   try {
     return Number.parseFloat(readFileSync("/proc/uptime", "latin1")) * 1_000;

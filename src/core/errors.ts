@@ -1,20 +1,20 @@
-// Every way a lock can fail, one class per cause (P17).
-// A message says what happened, to which key, after how long, who holds it and what to do. Ids never appear in it.
+// The errors of the package, one class per cause (P17). A message says what happened, to which key, after
+// how long, who holds the key and what to do. It never contains a request id.
 //
-// Each class has a brand, a symbol of the global registry on its prototype. `instanceof` and `is` look for
-// the brand, so that they also know errors of another copy of the package, and tell the classes apart.
+// Each class has a brand: a symbol of the global registry on its prototype. `instanceof` and `is` look
+// for the brand, so that they also recognise errors of another copy of the package, each with its class.
 
 import type { LossReason, NodeReason } from "./store.ts";
 import { processWide } from "./util/process-wide.ts";
 
-/** The classes of this copy and their brands. A subclass of a user has none and is compared as usual. */
+/** The brand of each class of this copy. A user's subclass has none; `instanceof` works for it as usual. */
 const brands = new WeakMap<object, symbol>();
 
 function brand(of: { readonly prototype: LockError }, name: string): void {
   const symbol = Symbol.for(`holdfast.${name}`);
   brands.set(of, symbol);
   Object.defineProperty(of.prototype, symbol, { value: true });
-  // Not the name of the class, which a bundler may shorten.
+  // A literal, because a bundler may shorten the name of the class.
   Object.defineProperty(of.prototype, "name", { value: name, writable: true, configurable: true });
 }
 
@@ -28,6 +28,7 @@ function isInstance(of: object, value: unknown): boolean {
   );
 }
 
+/** The stable codes of the errors. */
 export type LockErrorCode =
   | "ERR_LOCK_TIMEOUT"
   | "ERR_LOCK_ABORTED"
@@ -41,21 +42,23 @@ export type LockErrorCode =
   | "ERR_LOCK_UNSUPPORTED"
   | "ERR_LOCK_ARGUMENT";
 
+/** Options of the constructors of errors. */
 export interface LockErrorOptions {
   readonly key?: string | undefined;
   readonly cause?: unknown;
   readonly retryable?: boolean | undefined;
   /**
-   * The connection ended before the reply. The call may have been carried out; core repeats idempotent calls.
+   * The connection ended before the reply. The server may have executed the call; core repeats idempotent
+   * calls.
    */
   readonly disconnected?: boolean | undefined;
-  /** The call was certainly not carried out and never will be: it was not sent, or the server refused it. */
+  /** The call was certainly not executed and never will be: it was not sent, or the server rejected it. */
   readonly unsent?: boolean | undefined;
 }
 
 /**
- * Errors of calls whose connection ended before the reply. The store that throws them may be of another copy
- * of the package than the core that reads them.
+ * Errors of calls whose connection ended before the reply. Process-wide, because the store that throws
+ * them may belong to another copy of the package than the core that reads them.
  */
 const disconnected = processWide("disconnected", () => new WeakSet<object>());
 
@@ -63,10 +66,10 @@ export function isDisconnected(error: unknown): boolean {
   return typeof error === "object" && error !== null && disconnected.has(error);
 }
 
-/** Errors of calls that were certainly not carried out. */
+/** Errors of calls that were certainly not executed. */
 const unsent = processWide("unsent", () => new WeakSet<object>());
 
-/** Gives the error itself. */
+/** Marks an error as unsent, and returns it. */
 export function markUnsent<E>(error: E): E {
   if (typeof error === "object" && error !== null) unsent.add(error);
   return error;
@@ -77,15 +80,17 @@ export function isUnsent(error: unknown): boolean {
 }
 
 /**
- * The parent of all errors of this package. `LockError.is(e)` narrows to a union that `code` tells apart.
+ * The parent of all errors of this package. `LockError.is(e)` narrows to `AnyLockError`, a union by `code`.
  *
  * @example
  * if (LockError.is(error) && error.code === "ERR_LOCK_TIMEOUT") console.log(error.holders);
  */
 export class LockError extends Error {
+  /** A stable code, such as `ERR_LOCK_TIMEOUT`. */
   readonly code: LockErrorCode;
+  /** The first key of the call, if the error is about a key. */
   readonly key: string | undefined;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without any change. */
   readonly retryable: boolean;
 
   constructor(code: LockErrorCode, message: string, options: LockErrorOptions = {}) {
@@ -109,7 +114,7 @@ export class LockError extends Error {
     return isInstance(this, value);
   }
 
-  /** Plain data: fences are decimal strings. Without the stack, and without what a callback returned. */
+  /** Plain data with fences as decimal strings. Omits the stack and the `result` of a callback. */
   toJSON(): Record<string, unknown> {
     const { name, message } = this;
     const own = Object.fromEntries(Object.entries(this));
@@ -117,7 +122,7 @@ export class LockError extends Error {
   }
 }
 
-/** The same with fences as decimal strings, as JSON needs them. */
+/** A copy of the value with each bigint as a decimal string, for JSON. */
 export function plain(value: unknown): unknown {
   if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return value.map(plain);
@@ -125,7 +130,7 @@ export function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plain(one)]));
 }
 
-/** A holder as errors and events show it. */
+/** A holder of a key, in errors and events. */
 export interface HolderSummary {
   readonly label: string;
   readonly mode: "exclusive" | "shared";
@@ -135,12 +140,13 @@ export interface HolderSummary {
   readonly heldMs: number;
 }
 
-/** Busy: not acquired within `wait`. */
+/** The key was busy for all of `wait`. */
 export class LockTimeoutError extends LockError {
   declare readonly code: "ERR_LOCK_TIMEOUT";
   readonly waitedMs: number;
+  /** Some of the holders, at most three. */
   readonly holders: readonly HolderSummary[];
-  /** Empty unless the store has several nodes. */
+  /** One entry per node. Empty unless the store has several nodes. */
   readonly nodes: readonly NodeReason[];
 
   static {
@@ -166,7 +172,7 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** The caller's signal, or `close()`, ended the wait. */
+/** The caller's `signal` or `close()` ended the wait. `cause` is the reason of the signal. */
 export class LockAbortedError extends LockError {
   declare readonly code: "ERR_LOCK_ABORTED";
 
@@ -183,13 +189,13 @@ export class LockAbortedError extends LockError {
   }
 }
 
-/** The lease ended before its holder let go. */
+/** The lease ended before its holder released it. */
 export class LockLostError extends LockError {
   declare readonly code: "ERR_LOCK_LOST";
   readonly reason: LossReason;
-  /** Of the first key. */
+  /** The fence of the first key. */
   readonly fence: bigint | undefined;
-  /** More of the reason, such as the words of the operator who revoked it. */
+  /** The reason that the operator gave for a revocation. */
   readonly detail: string | undefined;
   /** What the callback of `using` returned although the lease was lost. */
   result: unknown = undefined;
@@ -217,16 +223,17 @@ export class LockLostError extends LockError {
   }
 }
 
-/** One step of a cycle: this actor holds `holds` and waits for `waitsFor`. */
+/** One step of a cycle: the actor with this label has the key `holds` and waits for the key `waitsFor`. */
 export interface DeadlockStep {
   readonly label: string;
   readonly holds: string;
   readonly waitsFor: string;
 }
 
-/** Waiting would never end. */
+/** Waiting would never end: the caller holds the key itself, or actors wait for each other in a cycle. */
 export class DeadlockError extends LockError {
   declare readonly code: "ERR_LOCK_DEADLOCK";
+  /** Every step of the cycle. */
   readonly cycle: readonly DeadlockStep[];
 
   static {
@@ -246,6 +253,7 @@ export class DeadlockError extends LockError {
 /** No majority of nodes agreed. */
 export class QuorumError extends LockError {
   declare readonly code: "ERR_LOCK_QUORUM";
+  /** One entry per node. */
   readonly nodes: readonly NodeReason[];
 
   static {
@@ -262,22 +270,25 @@ export class QuorumError extends LockError {
   }
 }
 
-/** What people can do about it, by what the operating system said. */
-const HINTS: readonly (readonly [said: RegExp, hint: string])[] = [
-  [/ECONNREFUSED/, "nothing listens at that address: is the server running, and are host and port right?"],
-  [/ENOTFOUND|EAI_AGAIN/, "that name has no address: is it spelled right, and can this machine look it up?"],
+/** What to check for an error of the operating system. */
+const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
+  [
+    /ECONNREFUSED/,
+    "nothing listens at that address: check that the server is running, and the host and port",
+  ],
+  [/ENOTFOUND|EAI_AGAIN/, "that name has no address: check its spelling, and the DNS of this machine"],
   [
     /EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/,
-    "nothing answers at that address: is there a firewall or a network between?",
+    "nothing answers at that address: check the network and the firewalls between",
   ],
 ];
 
 function hintOf(message: string): string {
-  const hint = HINTS.find(([said]) => said.test(message))?.[1];
+  const hint = HINTS.find(([pattern]) => pattern.test(message))?.[1];
   return hint === undefined || message.includes(hint) ? "" : ` (${hint})`;
 }
 
-/** The store could not be asked or did not answer in time. */
+/** The store was unreachable or did not answer in time. */
 export class StoreUnavailableError extends LockError {
   declare readonly code: "ERR_STORE_UNAVAILABLE";
 
@@ -294,10 +305,12 @@ export class StoreUnavailableError extends LockError {
   }
 }
 
-/** The store can drop locks as it is set up (P19). Says what is misconfigured and how to fix it. */
+/** The store is configured so that it can drop locks (P19). */
 export class UnsafeStoreError extends LockError {
   declare readonly code: "ERR_STORE_UNSAFE";
+  /** The name of the unsafe setting. */
   readonly setting: string;
+  /** How to make it safe. */
   readonly fix: string;
 
   static {
@@ -315,10 +328,12 @@ export class UnsafeStoreError extends LockError {
   }
 }
 
-/** A guard has already let through a larger fence. */
+/** A guard has accepted a larger fence, or `revoke` named a fence that is not the holder's. */
 export class StaleFenceError extends LockError {
   declare readonly code: "ERR_FENCE_STALE";
+  /** The fence of the call. */
   readonly fence: bigint;
+  /** The fence that the guard has accepted, or that the holder has. */
   readonly seen: bigint;
 
   static {
@@ -336,7 +351,7 @@ export class StaleFenceError extends LockError {
   }
 }
 
-/** A guard finds nothing that it could guard. */
+/** `guardRow` found no row with the id. */
 export class MissingRowError extends LockError {
   declare readonly code: "ERR_FENCE_MISSING";
 
@@ -353,7 +368,7 @@ export class MissingRowError extends LockError {
   }
 }
 
-/** This store, or this platform, cannot do that. */
+/** The store or the platform does not support the call. */
 export class UnsupportedError extends LockError {
   declare readonly code: "ERR_LOCK_UNSUPPORTED";
 
@@ -370,7 +385,7 @@ export class UnsupportedError extends LockError {
   }
 }
 
-/** The call itself is wrong. Nothing was acquired. */
+/** An argument is invalid. Nothing was acquired. */
 export class InvalidArgumentError extends LockError {
   declare readonly code: "ERR_LOCK_ARGUMENT";
 
@@ -387,7 +402,12 @@ export class InvalidArgumentError extends LockError {
   }
 }
 
-/** Every error of this package, told apart by `code`. */
+/**
+ * All errors of this package. TypeScript narrows the union by `code`.
+ *
+ * @example
+ * if (LockError.is(error) && error.code === "ERR_LOCK_LOST") console.error(error.reason);
+ */
 export type AnyLockError =
   | LockTimeoutError
   | LockAbortedError

@@ -1,5 +1,5 @@
-// A world for core's unit tests: virtual time, the memory store, and a door in front of it that can be made to hang, fail
-// or answer late. Nothing here sleeps for real.
+// A world for core's unit tests: virtual time, the memory store, and a door in front of it that can be
+// made to hang, fail or answer late. Nothing here sleeps for real.
 
 import { StoreUnavailableError, UnsafeStoreError } from "./errors.ts";
 import { HoldfastLocks } from "./locks.ts";

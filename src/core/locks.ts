@@ -1,4 +1,5 @@
-// The entry: checks the options, finds the calling actor, opens the store on first use and asks the lock manager.
+// The entry: checks the options, finds the calling actor, opens the store on first use and asks the lock
+// manager.
 
 import { onAbort } from "./util/abort-listener.ts";
 import { Actor } from "./lease/actor.ts";
@@ -305,7 +306,10 @@ export class HoldfastLocks implements Locks {
     }
   }
 
-  /** Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor its error. */
+  /**
+   * Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor
+   * its error.
+   */
   async #runHeld<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     try {
       const result = await lease.actor.run(() => fn(lease));
@@ -359,7 +363,10 @@ export class HoldfastLocks implements Locks {
     if (spec.keepMs > 0) requireKind(this.#store.name, this.guarantees, "keep", key);
   }
 
-  /** Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries again. */
+  /**
+   * Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries
+   * again.
+   */
   #open(): Promise<LockManager> {
     this.#opening ??= this.#openOnce().catch((error: unknown) => {
       this.#opening = null;

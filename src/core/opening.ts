@@ -1,30 +1,30 @@
-// The opening of a store counts under `wait`, and is retried within it. It is shared: a call that gives up
-// leaves it running, and the next call joins it.
+// Opens the store for a call, with retries within its `wait`. All calls share one opening: if a call
+// times out, the opening continues, and the next call joins it.
 
 import { LockError, StoreUnavailableError } from "./errors.ts";
 import { showKey } from "./key.ts";
 import { orAborted, unaskedError } from "./acquire/acquire-errors.ts";
 import type { System } from "./system.ts";
 
-/** However short the wait, opening gets the time of one call: a client needs some round trips for it. */
+/** The minimum time for opening, also with a shorter `wait`: a client needs several round trips. */
 const LEAST_MS = 2_000;
-/** A deadline that is noticed later than this was noticed late, because the event loop was blocked. */
+/** A timer that fires later than this was delayed by a blocked event loop. */
 const BLOCKED_MS = 50;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** Errors that say no more than that opening takes longer than somebody waits. */
+/** The errors of openings that had no result in time. They do not explain why. */
 const late = new WeakSet<LockError>();
 
-/** Who waits for the opening. */
+/** The call that waits for the opening. */
 export interface OpeningWait {
   readonly keys: readonly string[];
-  /** 0: one try. */
+  /** 0: no retries. */
   readonly waitMs: number;
   readonly signal: AbortSignal | null;
 }
 
-/** `open` joins the opening under way, or begins another one. What fails for good is not retried. */
+/** `open` joins the running opening, or starts one. Retries only errors that are retryable. */
 export async function openWithin<T>(open: () => Promise<T>, wait: OpeningWait, system: System): Promise<T> {
   const { keys, waitMs, signal } = wait;
   const sinceMs = system.monoMs();
@@ -35,7 +35,7 @@ export async function openWithin<T>(open: () => Promise<T>, wait: OpeningWait, s
       return await orAborted(keys, signal, before(leftMs, system, open(), keys));
     } catch (error) {
       if (!LockError.is(error) || !error.retryable || waitMs === 0) throw error;
-      // Why an earlier try failed says more than that this one takes too long.
+      // Prefer the error of an earlier try: it explains more than a timeout.
       if (failure === null || !late.has(error)) failure = error;
     }
     const waitedMs = system.monoMs() - sinceMs;
@@ -45,22 +45,22 @@ export async function openWithin<T>(open: () => Promise<T>, wait: OpeningWait, s
   }
 }
 
-/** As `work`, which goes on by itself when the time is over. */
+/** Settles as `work`, or rejects when the time is over. `work` then continues in the background. */
 function before<T>(ms: number, system: System, work: Promise<T>, keys: readonly string[]): Promise<T> {
   return new Promise((resolve, reject) => {
     const untilMs = system.monoMs() + ms;
     let isPostponed = false;
     let cancel = (): void => {};
     const giveUp = (): void => {
-      // A blocked event loop runs its timers first: the store may be open the next moment.
+      // After the event loop was blocked, timers run before I/O: let the events of the opening run first.
       if (!isPostponed && system.monoMs() - untilMs > BLOCKED_MS) {
         isPostponed = true;
         cancel = system.after(BLOCKED_MS, giveUp);
         return;
       }
       const names = keys.map(showKey).join(", ");
-      const why = `the store was not open after ${Math.round(ms)} ms, so ${names} could not be asked for`;
-      const error = new StoreUnavailableError(`${why}. Opening goes on, and the next call joins it`, {
+      const why = `the store did not open within ${Math.round(ms)} ms, so ${names} was not acquired`;
+      const error = new StoreUnavailableError(`${why}. Opening continues, and the next call joins it`, {
         key: keys[0],
       });
       late.add(error);

@@ -1,13 +1,13 @@
-// How a `Locks` is closed (P1, P16): no other process gets a key while a callback that has not been notified
-// is running.
+// Closes a `Locks` (P1, P16): no other process gets a key while a callback that has not been notified is
+// running.
 //
 //   open --close()--> draining --nothing is left, or drain is over--> closed
 //
-// 1. draining: calls are refused, waiting calls are rejected, attempts in flight are undone. Calls nested in
-//    a running callback go on. Plain leases and leaders are notified at once; a plain lease is kept for a
-// moment, so that its owner can release it.
+// 1. draining: new calls and waiting calls reject, and attempts in flight are undone. Calls nested in a
+//    running callback continue. Plain leases and leaders are notified immediately. A plain lease is kept
+//    for a moment, so that its owner can release it.
 // 2. closed: every callback that still runs is notified, and its call rejects.
-// 3. One turn of the event loop later, so that those who were notified have heard it, the keys are released.
+// 3. One turn of the event loop later, when the notified callbacks have run, the keys are released.
 
 import { Actor } from "./lease/actor.ts";
 import type { RunningElection } from "./election/election.ts";
@@ -18,12 +18,12 @@ import { closedError } from "./acquire/acquire-errors.ts";
 import type { System } from "./system.ts";
 
 const DEFAULT_DRAIN_MS = 10_000;
-/** How long a plain lease is kept for its owner, at most. */
+/** The longest time for which a plain lease is kept for its owner. */
 const PLAIN_LEASE_MS = 1_000;
-/** How long a store that is being opened is waited for. */
+/** How long to wait for a store that is being opened. */
 const OPENING_MS = 2_000;
 
-/** A callback of `using`, `once` or `lead` that runs. `interrupt` rejects its call. */
+/** A running callback of `using`, `once` or `elect`. `interrupt` rejects its call. */
 interface Callback {
   readonly lease: HeldLease | JoinedLease;
   readonly interrupt: (error: Error) => void;
@@ -34,13 +34,13 @@ export interface ShutdownDeps {
   readonly elections: ReadonlySet<RunningElection>;
   /** The store, if it is open. */
   manager(): LockManager | null;
-  /** The store that is being opened; null if it never was, or could not be. */
+  /** The store that is being opened. Resolves with null if no call has opened it, or opening failed. */
   opening(): Promise<LockManager | null>;
-  /** Everything was given back. */
+  /** All keys were released. */
   closed(): void;
 }
 
-/** A `close` that was called inside callbacks, which it does not wait for. */
+/** A `close` that was called inside callbacks. It does not wait for these callbacks. */
 interface InsideClose {
   readonly around: ReadonlySet<Actor>;
   readonly resolve: () => void;
@@ -55,7 +55,7 @@ export class Shutdown {
   #plainMs = PLAIN_LEASE_MS;
   #cancelDrain: () => void = () => {};
   #cancelPlain: (() => void)[] = [];
-  /** Calls that wait for the opening of the store, or for its answer to a question: rejects them. */
+  /** Functions that reject the calls which wait for the store to open or to answer. */
   readonly #interrupts = new Map<() => void, Actor | null>();
   #drained: () => void = () => {};
   #insideCloses: InsideClose[] = [];
@@ -64,12 +64,12 @@ export class Shutdown {
     this.#deps = deps;
   }
 
-  /** Whether all calls may go on. */
+  /** Whether all calls may continue. */
   get isOpen(): boolean {
     return this.#phase === "open";
   }
 
-  /** Whether a call of this actor may go on. */
+  /** Whether a call of this actor may continue. */
   admits(actor: Actor | null): boolean {
     if (this.#phase === "open") return true;
     return this.#phase === "draining" && actor !== null && actor.isInside(this.#callbacks);
@@ -79,20 +79,20 @@ export class Shutdown {
     if (!this.admits(actor)) throw closedError(keys);
   }
 
-  /** A callback begins. Every begin is followed by `ended` with the same actor. */
+  /** Registers a callback that starts. `ended` follows with the same actor. */
   began({ actor }: HeldLease | JoinedLease, callback: Callback): void {
     this.#callbacks.set(actor, callback);
   }
 
-  /** The callback has returned and its key was released. */
+  /** Removes a callback that has returned and whose key was released. */
   ended({ actor }: HeldLease | JoinedLease): void {
     this.#callbacks.delete(actor);
     if (this.#phase !== "draining") return;
     this.#notifyPlainLeases();
-    this.#look();
+    this.#checkDrained();
   }
 
-  /** The same result, unless the locks are closed first. The work itself goes on. */
+  /** Settles as `work`, or rejects when the locks are closed first. `work` itself continues. */
   orClosed<T>(actor: Actor | null, keys: readonly string[], work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const interrupt = (): void => reject(closedError(keys));
@@ -103,7 +103,7 @@ export class Shutdown {
     });
   }
 
-  /** `drainMs` undefined: 10 seconds, or what an earlier call said. */
+  /** `drainMs` undefined: the value of an earlier call, or 10 seconds. */
   close(drainMs: number | undefined): Promise<void> {
     const { system } = this.#deps;
     if (this.#done === null) {
@@ -124,10 +124,10 @@ export class Shutdown {
     });
     this.#rejectCalls();
     for (const election of [...elections]) election.stopForClose();
-    this.#deps.manager()?.onHoldEnd(() => this.#look());
+    this.#deps.manager()?.onHoldEnd(() => this.#checkDrained());
     this.#notifyPlainLeases();
     this.#drainUntil(system.monoMs() + drainMs);
-    this.#look();
+    this.#checkDrained();
     if (this.#phase === "draining") await drained;
     this.#interruptCallbacks();
     const manager = this.#deps.manager() ?? (await this.#openedInTime());
@@ -136,7 +136,7 @@ export class Shutdown {
     this.#deps.closed();
   }
 
-  /** Later calls can only shorten it. */
+  /** A later `close` can only shorten the drain. */
   #drainUntil(endMs: number): void {
     if (endMs >= this.#drainEndsMs) return;
     this.#drainEndsMs = endMs;
@@ -146,13 +146,13 @@ export class Shutdown {
     else this.#cancelDrain = this.#deps.system.after(leftMs, () => this.#end());
   }
 
-  /** Rejects calls that wait and undoes attempts in flight, except those of actors that may go on. */
+  /** Rejects waiting calls and undoes attempts in flight, except those of actors that may continue. */
   #rejectCalls(): void {
     for (const [interrupt, actor] of [...this.#interrupts]) if (!this.admits(actor)) interrupt();
     this.#deps.manager()?.rejectCalls();
   }
 
-  /** Leases of plain calls: those that no running callback surrounds. */
+  /** Notifies the leases of plain calls, which are not nested in a running callback. */
   #notifyPlainLeases(): void {
     const manager = this.#deps.manager();
     if (manager === null) return;
@@ -165,8 +165,8 @@ export class Shutdown {
     if (this.#plainMs > 0) this.#cancelPlain.push(this.#deps.system.after(this.#plainMs, release));
   }
 
-  /** Whether somebody is still waited for. */
-  #look(): void {
+  /** Ends the drain if nothing is left to wait for. */
+  #checkDrained(): void {
     if (this.#phase !== "draining") return;
     const manager = this.#deps.manager();
     if (this.#callbacks.size === 0 && (manager === null || manager.holds.size === 0)) return this.#end();
@@ -204,7 +204,7 @@ export class Shutdown {
     const late = new Promise<null>((resolve) => {
       cancel = this.#deps.system.after(OPENING_MS, () => {
         resolve(null);
-        // Nobody waits for a store that opens later than this, but it must not stay open.
+        // A store that opens later must not stay open.
         void opening.then((manager) => manager?.close());
       });
     });
@@ -223,7 +223,7 @@ export class Shutdown {
     return new Promise((resolve) => {
       void done.then(resolve);
       this.#insideCloses.push({ around, resolve });
-      this.#look();
+      this.#checkDrained();
     });
   }
 }

@@ -1,49 +1,68 @@
-// THE contract between core and a store. Types only.
-// A store makes single attempts and tells the truth; core owns everything that has to do with time. A store
-// therefore never sets a timer and never guesses: what it does not know it throws. It may reconnect within the
-// timeout of a call. It repeats nothing that may have been executed: it throws an error that says so
-// (`disconnected`), and core repeats the call where that is harmless. An error of an attempt that was
-// certainly not carried out says that too (`unsent`), so that core does not have to undo it.
+// The contract between core and a store. Types only.
+//
+// A store makes single attempts. Core does everything that takes time: waiting, renewing, retrying. A
+// store therefore sets no timer, and throws if it does not know an outcome. It may reconnect within the
+// timeout of a call, but never repeats a call that the server may have executed. It throws an error that
+// is marked as `disconnected` instead, and core repeats the call if that is harmless. An error that is
+// marked as `unsent` says that the server certainly did not execute the call, so that core need not undo
+// it.
 
 import type { System } from "./system.ts";
 
+/** `"shared"` is a read lock, `"exclusive"` every other lock. */
 export type Mode = "exclusive" | "shared";
 
-/** What a store can hold: plain locks, read locks, semaphores, several keys in one atomic step, records that outlive their holder. */
+/**
+ * A kind of lock that a store supports. `multi` is several keys in one atomic step. `keep` is a record that
+ * outlives its holder, for `once`.
+ */
 export type Kind = "exclusive" | "shared" | "semaphore" | "multi" | "keep";
 
-/** What a store promises, as data. Core switches on it, the conformance suite selects by it, the documentation prints it. */
+/** What a store promises, as data. Core, the conformance suite and the documentation read it. */
 export interface Guarantees {
-  /** G3: strict under any fault. G2: strict while a majority keeps its counters. G1: strict unless acknowledged writes are lost and clocks run back. */
+  /**
+   * When a later grant has a larger fence. G3: always. G2: while a majority of nodes keeps its data. G1:
+   * unless the server loses acknowledged writes and its clock runs back.
+   */
   readonly fence: "G1" | "G2" | "G3";
-  /** What ends the grant of a holder that vanished. */
+  /** What ends the grant of a dead holder: the end of its lease, or of its session on the server. */
   readonly ends: "lease" | "session";
-  /** How soon the key of a killed holder is free again; "lease" is ttl + grace. */
+  /** How long after the death of its holder a key is free again. `"lease"` is ttl + grace. */
   readonly freeAfterCrashMs: number | "lease";
-  /** How much later than that at most, where a server counts in coarse steps; default 0. */
+  /** How much later that may be on a server that counts time in coarse steps. Absent means 0. */
   readonly freeLateMs?: number;
+  /** Whether waiters get a key in the order of their calls. */
   readonly order: "fifo" | "none";
+  /**
+   * How a waiter learns of a free key: by a notification, by a call that blocks in the server, or by
+   * polling.
+   */
   readonly wakes: "push" | "block" | "poll";
-  /** Longest time a free key may stay unnoticed by a live waiter when every push was lost (P11). */
+  /** The longest time for which a live waiter misses a free key if every notification is lost (P11). */
   readonly pollMs: number;
-  /** How long a waiter that was chosen may take to answer before the next one is chosen (P12). */
+  /** How long a chosen waiter may take to answer before the store chooses the next one (P12). */
   readonly claimMs: number;
   /**
-   * No grant and no renewal is valid for longer than this, whatever the ttl: the window of a session. A longer ttl is
-   * kept by renewing within it. Without it the ttl alone decides.
+   * The longest validity of a grant or a renewal, such as the timeout of a session. Core renews a longer ttl
+   * within it. Absent if only the ttl limits the validity.
    */
   readonly longestMs?: number;
-  /** "machine": the store's clock is this machine's monotonic clock, so wall and boot clocks need not be consulted. */
+  /**
+   * The clock of the leases. With `"machine"`, the store uses the monotonic clock of this machine, so
+   * core ignores the wall clock and the boot clock.
+   */
   readonly clock: "store" | "machine";
+  /** Which processes can share a lock. */
   readonly scope: "process" | "machine" | "network";
+  /** The kinds of locks that the store supports. */
   readonly kinds: readonly Kind[];
-  /** Faults under which P1 holds without the help of the fence. */
+  /** The faults under which exclusion (P1) holds without a check of the fence. */
   readonly survives: readonly string[];
-  /** What must be true of the surroundings for all of this to hold, in words. */
+  /** The conditions for these guarantees, as text. */
   readonly needs: readonly string[];
 }
 
-/** What core gives to a store that it opens. */
+/** What core passes to `Store.open`. */
 export interface StoreEnv {
   readonly namespace: string;
   readonly system: System;
@@ -51,66 +70,71 @@ export interface StoreEnv {
   readonly allow: readonly string[];
 }
 
-/** What a store's factory returns and `createLocks` takes: a description that can be opened. Opening may load a client. */
+/** A store that can be opened: what a factory such as `redis()` returns and `createLocks` accepts. */
 export interface Store {
   readonly name: string;
   readonly guarantees: Guarantees;
   /**
-   * Reads what opening needs from the disk: a client, the rest of the store. Called before the deadline of the opening begins, because a
-   * busy machine takes seconds for it. What fails here fails again, with its reason, in `open`.
+   * Loads the modules that `open` needs, such as a client. Core calls it before the deadline of the opening
+   * starts, because a busy machine takes seconds for it. Core ignores an error here; `open` throws it again.
    */
   load?(): Promise<unknown>;
   open(env: StoreEnv): Promise<OpenStore>;
 }
 
-/** One attempt to get one or several keys. The id is fresh for every turn and kept over repetitions; seq counts the sends. */
+/** A request for one or several keys. Each attempt of the request has the same id and the next `seq`. */
 export interface Request {
-  /** Distinct, in canonical order; more than one only where `kinds` has "multi". */
+  /** Without duplicates and in canonical order. More than one only if `kinds` contains `multi`. */
   readonly keys: readonly string[];
-  /** 128 random bits in hex. Whoever knows it is the owner, so it never appears in logs, errors or events. */
+  /** 128 random bits in hex. The id proves ownership, so it never appears in logs, errors or events. */
   readonly id: string;
   readonly seq: number;
   readonly mode: Mode;
   readonly permits: number;
-  /** 1 is a lock, more is a semaphore of so many permits. */
+  /** The size of the semaphore. 1 is a lock. */
   readonly limit: number;
   readonly ttlMs: number;
-  /** How much longer than ttlMs the store keeps the key. */
+  /** How much longer than `ttlMs` the store keeps the key. */
   readonly graceMs: number;
   /**
-   * How many numbers behind each fence the holder can use for hand-offs: a microsecond of the hand-off time
-   * each. A store reserves no more, so that its fences do not run ahead of its clock. 0 for shared locks and
-   * semaphores.
+   * How many fences to reserve after the granted one: one per microsecond of the hand-off time. Core
+   * numbers hand-offs with them. A store reserves no more than that, so that its fences do not run ahead
+   * of its clock. 0 for shared locks and semaphores.
    */
   readonly reservedFences: number;
-  /** The key stays taken at least so long after the grant, whether its holder releases it or dies; 0 = no. */
+  /**
+   * How long the key stays taken after the grant, even if its holder releases it or dies. 0 for most
+   * locks.
+   */
   readonly keepMs: number;
   readonly label: string;
   readonly actor: string;
-  /** false: no place in line, whatever the answer, and no effect if it arrives again after a "busy". */
+  /** false: the request never joins the queue, and a repeated attempt after a `busy` answer has no effect. */
   readonly queue: boolean;
 }
 
-/** The surroundings of one call. */
+/** The timeout and the signal of one call. */
 export interface Io {
-  /** The call is worthless after this many ms; core stops listening then. */
+  /** The time limit of the call. Core ignores a later result. */
   readonly timeoutMs: number;
-  /** Aborts when core has stopped listening. */
+  /** Aborts when core stops waiting for the call. */
   readonly signal: AbortSignal;
-  /** Core's own patience, lent to a store that has to look again within one call; 0 only lets other work go first. */
+  /** Sleeps, for a store that polls within one call. With 0 it only lets other work of the event loop run. */
   sleep(ms: number): Promise<void>;
 }
 
+/** The answer to an attempt that got the keys. */
 export interface Grant<Cookie = unknown> {
-  /** One per key, in the order of `request.keys`. */
+  /** One fence per key, in the order of `request.keys`. */
   readonly fences: readonly bigint[];
   /**
-   * How many numbers that follow each fence belong to this grant too, for hand-offs inside the process; core uses one
-   * of them, and at most one more per microsecond since the grant. 0 for shared locks and semaphores.
+   * How many fences after each granted one are reserved for hand-offs. Core uses one of them at once, and
+   * at most one more per microsecond since the grant. 0 for shared locks and semaphores.
    */
   readonly reservedFences: number;
-  /** Validity, counted from the send of the attempt that this grant answers. */
+  /** How long the grant is valid, counted from the send of the attempt. */
   readonly validMs: number;
+  /** Data of the store, which core passes to later calls for this grant. */
   readonly cookie: Cookie;
 }
 
@@ -121,14 +145,15 @@ export interface NodeReason {
   readonly reason: string;
 }
 
-/** A node of the store that does not take part, and when it will. */
+/** A node of the store that does not vote, and when it will. */
 export interface AbsenceNotice {
   readonly node: string;
+  /** What happened to the node. */
   readonly what: string;
   readonly votesInMs: number;
 }
 
-/** A node of the store whose clock jumped against this machine's. Forward is positive. */
+/** A jump of a server's clock, measured against this machine's clock. Forward is positive. */
 export interface ClockJump {
   readonly node: string;
   readonly jumpMs: number;
@@ -136,65 +161,76 @@ export interface ClockJump {
 
 export type StoreNotice = AbsenceNotice | ClockJump;
 
+/** The answer to an attempt whose keys are taken. */
 export interface Busy {
   /**
-   * Attempt again no later than this. For a waiter this is also its heartbeat: `pollMs` at the head of the
-   * queue, more behind it, at most 10 s (P11, P21).
+   * The time until the next attempt. For a waiter it is also the interval of its heartbeats: `pollMs` at
+   * the head of the queue, more behind it, at most 10 s (P11, P21).
    */
   readonly againMs: number;
-  /** How many wait before this request, where it waits and the store knows. */
+  /** How many requests are before this one in the queue, if the store knows. */
   readonly position?: number;
-  /** Those who hold the keys, at most the first three. */
+  /** The first holders, at most three. */
   readonly holders?: readonly HolderInfo[];
-  /** How many hold the keys, where the store knows. */
+  /** The number of holders, if the store knows. */
   readonly holderCount?: number;
-  /** What each node said, where the store has several. */
+  /** The reason of each node, if the store has several. */
   readonly nodes?: readonly NodeReason[];
 }
 
 export type AttemptAnswer<Cookie = unknown> =
   | { readonly granted: Grant<Cookie> }
   | { readonly busy: Busy }
-  /** It was granted, but what makes it safe did not come about (too few replicas acknowledged it): core gives it back and tries again. */
+  /**
+   * Granted, but not safely, for example because too few replicas acknowledged it. Core releases it and
+   * retries.
+   */
   | { readonly unconfirmed: { readonly why: string } }
-  /** The id was released or abandoned before: nothing was changed. */
+  /** The id was released or abandoned before. The attempt changed nothing. */
   | { readonly ended: true };
 
+/** One lease to renew. */
 export interface RenewItem<Cookie = unknown> {
   readonly request: Request;
   readonly cookie: Cookie;
   readonly ttlMs: number;
-  /** Where local hand-offs have got to; the record is brought up to date with it. */
+  /** The last used fence of each key, after hand-offs. The store writes it into the record. */
   readonly lastFences: readonly bigint[];
   readonly label: string;
 }
 
-/** What the clock of a server showed. */
+/** The time that the clock of a server has shown. */
 export interface ServerTime {
-  /** The server, for people: core keeps one clock for each. */
+  /** The address of the server. Core compares the times of each server separately. */
   readonly node: string;
-  /** Its calendar, in ms. */
+  /** The server's wall clock, in ms. */
   readonly serverMs: number;
 }
 
-/** `clocks`: what the clocks of the servers showed during this renewal, where the store knows. */
+/** `clocks`: the times of the servers during this renewal, if the store knows them. */
 export type RenewAnswer = { readonly clocks?: readonly ServerTime[] } &
-  /** Valid for so long from the send of this renewal. */
+  /** Renewed for `validMs`, counted from the send of the renewal. */
   (
     | { readonly state: "renewed"; readonly validMs: number }
-    /** Still ours, but the end has not moved. */
+    /** The holder still owns the keys, but the end of the lease has not moved. */
     | { readonly state: "held" }
     | { readonly state: "lost"; readonly reason: LossReason; readonly detail?: string }
     | { readonly state: "unknown"; readonly cause?: unknown }
   );
 
+/**
+ * Why a lease was lost: its window ended (`expired`), the store does not know the holder (`gone`), an
+ * operator revoked it (`revoked`), it reached `maxHold` (`max-hold`), the store ended the session of this
+ * process (`session`), or `close()` ended it (`closed`).
+ */
 export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session" | "closed";
 
 export interface ReleaseOptions {
-  /** The last fence that was used, per key: numbers above it may be given out again. */
+  /** The last used fence of each key. The store may grant the reserved fences above it again. */
   readonly lastFences: readonly bigint[];
 }
 
+/** A holder of a key, in `inspect` and `list`. */
 export interface HolderInfo {
   readonly label: string;
   readonly mode: Mode;
@@ -202,14 +238,15 @@ export interface HolderInfo {
   readonly fence: bigint;
   readonly remainingMs: number;
   readonly heldMs: number;
-  /** The key that this holder itself is waiting for. */
+  /** The key that this holder itself waits for. */
   readonly waitingFor?: string;
-  /** Set once an operator has revoked it. */
+  /** The reason of the revocation, if an operator has revoked the lease. */
   readonly revoked?: string;
-  /** Not a live holder: the key is kept closed by `keepMs`. */
+  /** true: there is no live holder, and only `atLeast` keeps the key taken. */
   readonly kept?: boolean;
 }
 
+/** A waiter of a key, in `inspect` and `list`. */
 export interface WaiterInfo {
   readonly label: string;
   readonly mode: Mode;
@@ -217,18 +254,20 @@ export interface WaiterInfo {
   readonly waitedMs: number;
 }
 
+/** A key that is held or waited for. */
 export interface LockInfo {
   readonly key: string;
+  /** The largest limit that a current caller names. 1 is a plain lock. */
   readonly limit: number;
   readonly holders: readonly HolderInfo[];
-  /** null where the store cannot know them. */
+  /** null if the store cannot know the waiters. */
   readonly waiters: readonly WaiterInfo[] | null;
-  /** What each node says, where the store has several. */
+  /** What each node reports about the key, if the store has several. */
   readonly nodes?: readonly NodeReason[];
 }
 
 export interface RevokeOptions {
-  /** Only the holder with this fence (or one it was handed on to) is revoked. */
+  /** Revoke only the holder with this fence, also after a hand-off within its process. */
   readonly fence?: bigint;
   readonly reason: string;
   readonly force: boolean;
@@ -236,21 +275,28 @@ export interface RevokeOptions {
 
 export type RevokeAnswer = "revoked" | "free" | "other-fence";
 
+/** A finding of `check` about the safety of the store. */
 export interface Finding {
-  /** The name by which `allow` accepts it, or a short stable name. */
+  /** The name that `allow` accepts, or another short stable name. */
   readonly id: string;
   readonly level: "info" | "warning" | "danger";
+  /** What was found. */
   readonly what: string;
+  /** Why it is a problem. */
   readonly why: string;
+  /** How to fix it. */
   readonly fix: string;
 }
 
-/** What the holder waits for, written into the held record of an actor that waits; null clears it. Text of at most 4,096 bytes that the store gives back as it is. */
+/**
+ * What a holder waits for, or null to clear it. Core writes it into the record of the holder. A store
+ * returns the text unchanged. It has at most 4,096 bytes.
+ */
 export type Note = { readonly waitingFor: string } | null;
 
-/** Locks inside a transaction of the caller's: taken there, and ended by its commit or rollback. */
+/** Locks inside the caller's transaction. Its commit or rollback releases them. */
 export interface TransactionDesk {
-  /** All keys or none, at once. What was not granted leaves the transaction as it was. */
+  /** Takes all keys or none, without waiting. If it takes none, the transaction is unchanged. */
   attempt(
     spec: { readonly keys: readonly string[]; readonly mode: Mode; readonly label: string },
     io: Io,
@@ -258,15 +304,14 @@ export interface TransactionDesk {
 }
 
 /**
- * A transaction that a library (an ORM, a query builder) has open. An adapter for a library of your own
- * makes one of these.
+ * The open transaction of a library, such as an ORM or a query builder. Implement it to support another library.
  *
  * @example
  * const port = { adapts: tx, query: (text, values) => tx.raw(text, values) };
  * await locks.inTransaction(port).acquire("order:42");
  */
 export interface TransactionPort {
-  /** The transaction of the library. The same transaction is the same object each time. */
+  /** The transaction object of the library. It must be the same object in each call for one transaction. */
   readonly adapts: object;
   /**
    * Runs one statement in the transaction and resolves with its rows. PostgreSQL has the placeholders `$1`,
@@ -277,10 +322,9 @@ export interface TransactionPort {
 }
 
 /**
- * `attempt` and `release` as callbacks. Core uses them for one key, mode exclusive, limit 1 and keepMs 0,
- * while this process has no queue for the key. Each calls `settle` once, never synchronously. Core keeps the
- * deadline (`callTimeoutMs` of the ttl) and ignores what comes later. An error means what a throw of the
- * promise means.
+ * `attempt` and `release` with callbacks. Core uses them for plain locks of one key without a local
+ * queue. Each calls `settle` once and never synchronously. Core measures the timeout (`callTimeoutMs` of
+ * the ttl) and ignores a later result. An error has the same meaning as a rejection of the promise.
  */
 export interface DirectCalls<Cookie = unknown> {
   attempt(request: Request, settle: (error: unknown, answer: AttemptAnswer<Cookie> | null) => void): void;
@@ -292,19 +336,25 @@ export interface DirectCalls<Cookie = unknown> {
   ): void;
 }
 
-/** A store that this process has open. Every method is one attempt; a throw means "unknown" unless it is an error that says otherwise. */
+/**
+ * An open store. Each method makes one attempt. A rejection means that the outcome is unknown, unless its
+ * error says otherwise.
+ */
 export interface OpenStore<Cookie = unknown> {
-  /** May be narrower than the description's once the server is known. */
+  /** May promise less than those of the `Store`, once the server is known. */
   readonly guarantees: Guarantees;
-  /** Idempotent per id: an id that already holds is re-armed to its full ttl, one that waits keeps its place. */
+  /** Idempotent per id: an id that holds gets its full ttl again, and an id that waits keeps its position. */
   attempt(request: Request, io: Io): Promise<AttemptAnswer<Cookie>>;
-  /** Callback forms for the uncontended path: no promise, no signal and no timer per call. */
+  /** A faster form for uncontended calls: without a promise, a signal and a timer per call. */
   readonly direct?: DirectCalls<Cookie>;
-  /** One answer per item, in order; a throw is "unknown" for all. Never recreates what is gone, never moves an end back. */
+  /**
+   * One answer per item, in order. A rejection means "unknown" for all of them. Never recreates a record
+   * and never moves the end of a lease back.
+   */
   renew(items: readonly RenewItem<Cookie>[], io: Io): Promise<readonly RenewAnswer[]>;
   /**
-   * Only the owner's id releases. The same step reserves the key for the first live waiter, for `claimMs`,
-   * and notifies that waiter.
+   * Releases only with the owner's id. The same step reserves the key for the first live waiter, for
+   * `claimMs`, and notifies that waiter.
    */
   release(
     request: Request,
@@ -313,38 +363,43 @@ export interface OpenStore<Cookie = unknown> {
     io: Io,
   ): Promise<"released" | "not-held">;
   /**
-   * Forget these ids, at most some hundreds: grant, place in line, watch. Passes a key on if an id had just
-   * been chosen. A late attempt with such an id changes nothing. Resolves with the requests that could not
-   * be forgotten, such as those whose record is damaged, while all others are; core asks again for those.
-   * Throws if none of them is known to be forgotten.
+   * Ends these requests, at most some hundreds: their grants, queue entries and watches. If a request had
+   * just been chosen, the store chooses the next waiter. A late attempt with such an id changes nothing.
+   * Resolves with the requests that could not be ended, for example because their record is damaged; core
+   * tries those again. Rejects if no request is known to have ended.
    */
   abandon(requests: readonly Request[], io: Io): Promise<readonly Request[]>;
   /**
-   * Core will not ask with this id again, and the server is not told: nothing of it was sent (`unsent`), or
-   * its lease ends by itself. Frees what this process remembers of it; absent where that is nothing.
+   * Frees what this process remembers of a request, without a call to the server: none of its attempts
+   * was sent (`unsent`), or its lease ends by itself. Core does not use the id again. Absent if there is
+   * nothing to free.
    */
   forget?(request: Request): void;
   /**
-   * Core has given up on this id and does not know whether anything of it was sent. True: nothing was, and
-   * nothing will be, so that the server need not be told. Absent where the store does not know either.
+   * Ends a request of which core does not know whether an attempt was sent. Returns true if none was sent
+   * and none will be, so that core need not abandon it on the server. Absent if the store does not know
+   * either.
    */
   forgetUnsent?(request: Request): boolean;
   /**
-   * Notifies a waiter that its next attempt may be granted. A notification carries nothing: it may be
-   * spurious, late or missed. Only an attempt grants.
+   * Calls `wake` when the next attempt of the request may be granted. A notification may be spurious, late or
+   * missed, and never grants the lock: only an attempt does.
    */
   subscribe?(request: Request, wake: () => void): Promise<() => void>;
-  /** Tells core of losses that the store learns of by itself. */
-  onLoss?(tell: (id: string, reason: LossReason, detail?: string) => void): () => void;
-  /** Tells core of nodes that do not take part, and of clocks that jumped. */
-  onNotice?(tell: (notice: StoreNotice) => void): () => void;
+  /** Calls `listener` for each loss that the store notices by itself. Returns a function that removes it. */
+  onLoss?(listener: (id: string, reason: LossReason, detail?: string) => void): () => void;
+  /**
+   * Calls `listener` for nodes that do not vote and for clocks that jumped. Returns a function that
+   * removes it.
+   */
+  onNotice?(listener: (notice: StoreNotice) => void): () => void;
   owns(request: Request, cookie: Cookie, io: Io): Promise<boolean>;
   note(request: Request, cookie: Cookie, note: Note, io: Io): Promise<void>;
   inspect(key: string, io: Io): Promise<LockInfo | null>;
   list(options: { readonly prefix: string; readonly limit: number }, io: Io): AsyncIterable<LockInfo>;
   revoke(key: string, options: RevokeOptions, io: Io): Promise<RevokeAnswer>;
   check(io: Io): Promise<readonly Finding[]>;
-  /** `tx` is whatever the database's client calls a connection that is inside a transaction; anything else is refused. */
+  /** `tx` is a connection of the database's client with an open transaction. Throws for anything else. */
   inTransaction?(tx: unknown): TransactionDesk;
   close(): Promise<void>;
 }

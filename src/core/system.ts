@@ -1,50 +1,54 @@
-// THE door to time and chance. Types only.
-// Core and stores reach clocks, timers and randomness through this interface and nowhere else, so that a
-// simulator can run them in virtual time from one seed.
+// The only access of core and of the stores to clocks, timers and randomness, so that the simulator can
+// run them in virtual time from one seed. Types only.
 
-/** One moment as three clocks saw it, in ms. Only differences of the same clock mean anything. */
+/** One moment on three clocks, in ms. Compare only values of the same clock. */
 export interface Instant {
   /**
-   * Never set, never jumps; stands still while the machine is suspended. Shared by all processes of one
-   * boot.
+   * The monotonic clock. It never jumps, and stops while the machine is suspended. All processes share
+   * it.
    */
   readonly monoMs: number;
-  /** As mono, but goes on during suspend. May be coarse. */
+  /** The boot clock. As the monotonic clock, but it also runs during suspend. May be coarse. */
   readonly bootMs: number;
-  /** The calendar. Can be set by anybody at any time. */
+  /** The wall clock. It may be set at any time. */
   readonly wallMs: number;
 }
 
+/** The clocks, timers and random numbers of the runtime. */
 export interface System {
   now(): Instant;
   monoMs(): number;
   wallMs(): number;
   /**
-   * Runs `fn` once after `ms` (any length). A background timer does not keep the process alive. Returns its
-   * cancellation.
+   * Runs `fn` once after `ms`, which may be Infinity. A background timer does not keep the process alive.
+   * Returns a function that cancels the timer.
    */
   after(ms: number, fn: () => void, kind?: "background"): () => void;
-  /** One more, or one less, that the process must stay alive for. */
+  /** Changes the number of calls that keep the process alive. */
   pending(change: 1 | -1): void;
   /**
-   * Calls `listener` whenever the process has nothing left to do and would end. Returns what takes it off.
+   * Calls `listener` when the process has nothing left to do and would exit. Returns a function that
+   * removes it.
    */
   beforeExit?(listener: () => void): () => void;
-  /** For the signal of a call. The requests of a batch all listen to it, however many they are. */
+  /**
+   * For the signal of a call. It allows any number of listeners, because all requests of a batch listen
+   * to it.
+   */
   abortController?(): AbortController;
-  /** Lets other work of the event loop go first. */
+  /** Resolves after one turn of the event loop. */
   yield(): Promise<void>;
   /** 128 random bits in hex. */
   randomId(): string;
-  /** At least 0, less than 1. For jitter. */
+  /** A number from 0 to less than 1, for jitter. */
   random(): number;
   /**
-   * False where the runtime counts its monotonic clock from the start of the process and nothing ties it to
-   * that of other processes. Absent means true.
+   * False if the monotonic clock of the runtime starts with the process, and cannot be compared with that of
+   * other processes. Absent means true.
    */
   readonly isMonotonicClockShared?: boolean;
-  /** Who this process is, for people: `host:pid`. */
+  /** The human-readable name of this process: `host:pid`. */
   readonly processLabel: string;
-  /** Something went wrong that no caller can be told of (a listener threw). */
+  /** Reports an error that no caller receives, such as that of a listener. */
   warn(message: string, cause: unknown): void;
 }

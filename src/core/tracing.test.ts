@@ -1,4 +1,5 @@
-// The channels that observers of the whole process subscribe to: their names, what they carry, and that ids are not in it.
+// The channels that observers of the whole process subscribe to: their names, what they carry, and that
+// ids are not in it.
 
 import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
 import { inspect } from "node:util";

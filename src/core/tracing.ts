@@ -1,8 +1,9 @@
-// Channels of node:diagnostics_channel: observers subscribe to all locks of the process by name.
-// docs/guides/observing.md lists names and fields. Ids are never published. Without subscribers a call only
-// checks its channel.
+// The channels of node:diagnostics_channel, for observers of all locks of the process.
+// docs/guides/observing.md lists names and fields. Request ids are never published. Without subscribers a
+// call only checks its channel.
 
-// By default import: Node before 18.19 has no tracingChannel, and must reach the check of its version.
+// A default import: Node before 18.19 has no export tracingChannel, and a named import would fail before the
+// check of the version.
 import diagnostics, { type Channel, type TracingChannel } from "node:diagnostics_channel";
 import type { EventName } from "./events.ts";
 import type { Mode } from "./store.ts";
@@ -20,12 +21,12 @@ export interface ReleaseTrace {
   readonly key: string;
   readonly keys: readonly string[];
   readonly label: string;
-  /** Of the first key. */
+  /** The fence of the first key. */
   readonly fence: bigint;
 }
 
 export interface RenewTrace {
-  /** First keys of the leases of one batch. */
+  /** The first key of each lease in the batch. */
   readonly keys: readonly string[];
 }
 
@@ -33,7 +34,7 @@ export const acquiring: TracingChannel<AcquireTrace> = diagnostics.tracingChanne
 export const releasing: TracingChannel<ReleaseTrace> = diagnostics.tracingChannel("holdfast:release");
 export const renewing: TracingChannel<RenewTrace> = diagnostics.tracingChannel("holdfast:renew");
 
-/** Events of a `Locks` that are told to the whole process too. */
+/** The events of a `Locks` that are also published on a channel. */
 export const pointChannels: Readonly<Partial<Record<EventName, Channel>>> = {
   waiting: diagnostics.channel("holdfast:contended"),
   lost: diagnostics.channel("holdfast:lost"),
@@ -41,7 +42,7 @@ export const pointChannels: Readonly<Partial<Record<EventName, Channel>>> = {
   deadlock: diagnostics.channel("holdfast:deadlock"),
 };
 
-/** From the call on: a store that cannot be opened is seen too. */
+/** Traces an acquire, with the opening of the store. */
 export function tracedAcquire<T>(
   keys: readonly string[],
   { label, mode, limit }: Pick<AcquireTrace, "label" | "mode" | "limit">,

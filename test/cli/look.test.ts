@@ -149,7 +149,7 @@ describe("inspect", () => {
     );
     await locks.once("tick", { atLeast: "1m", label: "cron" }, () => {});
     expect((await box.call(["inspect", "tick"])).stdout).toMatch(
-      /held by cron .*, kept closed, its command has ended\n$/,
+      /held by cron .*, kept by --at-least, its command has ended\n$/,
     );
   });
 });

@@ -31,7 +31,7 @@ async function started(args: readonly string[], script: string): Promise<{ wrapp
 
 describe("a wrapper that was stopped past its lease", () => {
   it("has no child any more when the next holder starts, and ends in 79 (P1)", async () => {
-    const { wrapper, pid } = await started(["--ttl", "1s"], BEATS);
+    const { wrapper, pid } = await started(["--ttl", "3s"], BEATS);
     const second = box.start(["run", "k", "--", "sh", "-c", "date +%s%N"]);
     await until(async () => (await box.call(["inspect", "k"])).stdout.includes("1 waiting"));
     wrapper.kill("SIGSTOP");
@@ -48,7 +48,7 @@ describe("a wrapper that was stopped past its lease", () => {
   });
 
   it("and went on in time has lost nothing", async () => {
-    const { wrapper } = await started(["--ttl", "3s"], "sleep 2; exit 5");
+    const { wrapper } = await started(["--ttl", "10s"], "sleep 2; exit 5");
     wrapper.kill("SIGSTOP");
     await new Promise((resolve) => setTimeout(resolve, 500));
     wrapper.kill("SIGCONT");

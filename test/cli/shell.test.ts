@@ -11,7 +11,7 @@ let box: Sandbox;
 beforeAll(() => void (box = new Sandbox()));
 afterAll(() => box.close());
 
-const program = makeProgram({ chosen: () => {}, ended: () => {} });
+const program = makeProgram({ parsed: () => {}, ended: () => {} });
 const options = program.commands.flatMap((command) => command.options.map(({ long }) => long as string));
 
 async function completion(shell: string): Promise<string> {
@@ -102,7 +102,7 @@ describe("run --json-to", () => {
       expect([code, stdout, stderr]).toEqual([
         64,
         "",
-        expect.stringContaining(`descriptor ${fd}, which is not`),
+        expect.stringContaining(`--json-to must be an open descriptor, got ${fd}`),
       ]);
     }
   });

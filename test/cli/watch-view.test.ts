@@ -1,9 +1,9 @@
 // The screen of `watch`: what is on it, and that it never has more lines or columns than the terminal.
 
 import { describe, expect, it } from "vitest";
-import { Changes } from "../../src/cli/changes.ts";
-import { newsLine, screen } from "../../src/cli/watch-view.ts";
-import { place } from "../../src/cli/words.ts";
+import { LockDiff } from "../../src/cli/lock-diff.ts";
+import { formatEvent, type Outage, renderScreen } from "../../src/cli/watch-view.ts";
+import { redactUrl } from "../../src/cli/format.ts";
 import type { LockInfo } from "../../src/index.ts";
 
 const AT = new Date(2026, 0, 2, 3, 4, 5);
@@ -26,15 +26,15 @@ function lock(key: string, waiters: number): LockInfo {
   } as LockInfo;
 }
 
-function drawn(count: number, rows: number, away: { since: Date; why: string } | null = null): string[] {
-  const changes = new Changes();
-  const seen = Array.from({ length: count }, (_none, at) => lock(`key ${at}`, at));
-  changes.since(seen);
-  return screen(AT, seen, changes, { rows, columns: 60 }, away).split("\n");
+function drawn(count: number, rows: number, outage: Outage | null = null): string[] {
+  const diff = new LockDiff();
+  const locks = Array.from({ length: count }, (_none, at) => lock(`key ${at}`, at));
+  diff.update(locks);
+  return renderScreen(AT, locks, diff, { rows, columns: 60 }, outage).split("\n");
 }
 
 describe("the screen of watch", () => {
-  it("shows the busiest first, names the hot keys, and counts what has no room", () => {
+  it("shows the most active keys first, names the hot keys, and counts what has no room", () => {
     const lines = drawn(20, 10);
     expect(lines).toHaveLength(10);
     expect(lines[0]).toBe("03:04:05  20 held, 190 waiting   (Ctrl-C to leave)");
@@ -44,10 +44,10 @@ describe("the screen of watch", () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(60);
   });
 
-  it("keeps what was seen last and says since when the store is silent", () => {
-    const lines = drawn(20, 10, { since: new Date(2026, 0, 2, 3, 4, 1), why: "connect ECONNREFUSED" });
+  it("keeps the last list and says since when the store has not answered", () => {
+    const lines = drawn(20, 10, { since: new Date(2026, 0, 2, 3, 4, 1), reason: "connect ECONNREFUSED" });
     expect(lines).toHaveLength(10);
-    expect(lines[1]).toBe("not answered since 03:04:01: connect ECONNREFUSED");
+    expect(lines[1]).toBe("no answer since 03:04:01: connect ECONNREFUSED");
   });
 
   it("says so when there is nothing", () => {
@@ -60,19 +60,22 @@ describe("the screen of watch", () => {
 
 describe("lines of watch", () => {
   it("tell of revocations and of the store", () => {
-    const away = { change: "away", error: { code: "ERR_STORE_UNAVAILABLE", message: "gone\u0007" } } as const;
-    expect(newsLine(AT, away)).toBe(String.raw`03:04:05  the store does not answer: gone\u{7}`);
-    expect(newsLine(AT, { change: "back", awayMs: 7_000 })).toBe(
+    const outage = {
+      change: "unreachable",
+      error: { code: "ERR_STORE_UNAVAILABLE", message: "gone\u0007" },
+    } as const;
+    expect(formatEvent(AT, outage)).toBe(String.raw`03:04:05  the store does not answer: gone\u{7}`);
+    expect(formatEvent(AT, { change: "reachable", unreachableMs: 7_000 })).toBe(
       "03:04:05  the store answers again after 7.0s",
     );
-    expect(newsLine(AT, { change: "revoked", key: "k", label: "me", reason: "it hangs" })).toBe(
+    expect(formatEvent(AT, { change: "revoked", key: "k", label: "me", reason: "it hangs" })).toBe(
       '03:04:05  k  revoked from me: "it hangs"',
     );
   });
 });
 
-describe("a store's place", () => {
-  it("is its URL without login and options", () => {
+describe("the URL of a store", () => {
+  it("is shown without login and options", () => {
     expect(
       [
         "redis://me:se%40cret@h:1/0?replicas=1",
@@ -81,7 +84,7 @@ describe("a store's place", () => {
         "local:/var/lib/locks",
         "local:",
         "etcd://[::1]:2379,h",
-      ].map(place),
+      ].map(redactUrl),
     ).toEqual([
       "redis://h:1/0",
       "mysql://h1,h2/db",

@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 it("a mutex is exclusive, renewed and reusable; its identifier is the holder's label (P1)", async () => {
-  const options = { ...SHORT, lockTimeout: 1_500 };
+  const options = { ...SHORT, lockTimeout: 4_500 };
   const [one, two] = [new Mutex(locks, "m", options), new Mutex(client, "m", options)];
   for (let round = 0; round < 2; round += 1) {
     await one.acquire();

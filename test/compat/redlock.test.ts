@@ -70,18 +70,18 @@ describe("on one master", () => {
 
   it("using renews past the duration, is exclusive, and gives the result (P1)", async () => {
     const redlock = open(1);
-    const settings = { automaticExtensionThreshold: 100, retryCount: 100, retryDelay: 100 };
+    const settings = { automaticExtensionThreshold: 100, retryCount: 100, retryDelay: 1_000 };
     let inside = 0;
-    const run = (result: string): Promise<string> =>
-      redlock.using(["d"], 1_000, settings, async (signal) => {
+    const run = (result: string, workMs: number): Promise<string> =>
+      redlock.using(["d"], 3_000, settings, async (signal) => {
         inside += 1;
         expect(inside).toBe(1);
-        await sleep(1_300);
+        await sleep(workMs);
         expect(signal.aborted).toBe(false);
         inside -= 1;
         return result;
       });
-    expect(await Promise.all([run("one"), run("two")])).toEqual(["one", "two"]);
+    expect(await Promise.all([run("one", 3_600), run("two", 10)])).toEqual(["one", "two"]);
   });
 
   it("using aborts its signal when the lock is lost, and rejects (P7)", async () => {

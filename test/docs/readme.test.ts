@@ -1,5 +1,4 @@
-// The numbers that README.md claims are true for the tree. More cases, runs or planted bugs than claimed are
-// fine.
+// The numbers that README.md claims are true for the tree. More of each than claimed is fine.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +10,8 @@ import { redlockMutants } from "../../sim/mutants/redlock-list.ts";
 import { unitMutants } from "../../sim/mutants/unit-list.ts";
 import { allCases } from "../../src/testing/index.ts";
 
-const readme = readFileSync(join(import.meta.dirname, "..", "..", "README.md"), "utf8");
+const root = join(import.meta.dirname, "..", "..");
+const readme = readFileSync(join(root, "README.md"), "utf8");
 
 /** The number before these words, in the section that is proved. */
 function claimed(words: string): number {
@@ -28,11 +28,14 @@ test("there are at least as many conformance cases as the README says", () => {
   expect(allCases.length).toBeGreaterThanOrEqual(claimed("conformance cases"));
 });
 
-test("the recorded fault runs are at least those of the README, and no promise broke in them", () => {
-  const runs = readResults();
-  expect(runs.length).toBeGreaterThanOrEqual(claimed("fault runs"));
-  expect(runs.reduce((sum, { grants }) => sum + grants, 0)).toBeGreaterThanOrEqual(claimed("grants"));
-  expect(runs.filter(({ violations }) => violations > 0)).toEqual([]);
+test("no promise broke in a recorded fault run", () => {
+  expect(readResults().filter(({ violations }) => violations > 0)).toEqual([]);
+});
+
+test("the track record has at least as many bugs as the README says", () => {
+  const record = readFileSync(join(root, "docs", "appendix", "track-record.md"), "utf8");
+  const rows = record.split("\n").filter((line) => /^\| (?!(?:bug|found by) \|)/.test(line));
+  expect(rows.length).toBeGreaterThanOrEqual(claimed("real bugs"));
 });
 
 test("there are at least as many planted bugs as the README says", () => {

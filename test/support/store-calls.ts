@@ -1,6 +1,7 @@
 // What tests need to ask an opened store directly: the surroundings of a call, requests, and patience.
 
 import type { Io, OpenStore, Request } from "../../src/core/store.ts";
+import { LockError } from "../../src/index.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 
 export const io: Io = {
@@ -44,6 +45,25 @@ export async function fenceOf(store: OpenStore, one: Request): Promise<bigint> {
 
 /** Ends a wait for what never comes. */
 const LONGEST_WAIT_MS = 100_000;
+
+/**
+ * What a call answers or rejects with. The call is made again if it failed only because its server, on a busy
+ * machine, answered later than the timeout of one call.
+ */
+export async function answered<T>(call: () => Promise<T>): Promise<T> {
+  const endMs = nodeSystem.monoMs() + LONGEST_WAIT_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isLate(error) || nodeSystem.monoMs() > endMs) throw error;
+    }
+  }
+}
+
+function isLate(error: unknown): boolean {
+  return LockError.is(error) && /was not open after|did not answer the /.test(error.message);
+}
 
 /** Waits until `look` is true. */
 export async function until(

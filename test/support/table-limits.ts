@@ -39,7 +39,7 @@ export function testTableLimits(name: string, start: () => Promise<LimitsDatabas
 
     /** Healthy leases first, so that these would be lost before the sick one if they were not renewed. */
     async function leases(sick: string): Promise<[Lease[], Lease]> {
-      const options = { ttl: 3_000, wait: 60_000 };
+      const options = { ttl: 6_000, wait: 60_000 };
       const healthy: Lease[] = [];
       for (let i = 0; i < 5; i += 1) healthy.push(await locks.acquire(`${sick}:${i}`, options));
       return [healthy, await locks.acquire(sick, options)];
@@ -83,7 +83,7 @@ export function testTableLimits(name: string, start: () => Promise<LimitsDatabas
         await io.sleep(300);
         return (await database.countRows()) < OLD_ROWS;
       });
-      await until("all of them to go", async () => (await database.countRows()) < 1_000, 30_000);
+      await until("all of them to go", async () => (await database.countRows()) < 1_000);
       await store.close();
     });
   });

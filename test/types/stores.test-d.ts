@@ -8,6 +8,7 @@ import { Cluster as Cluster6, Redis as Redis6 } from "ioredis-6";
 import type { Connection, Pool as MysqlPool, PoolConnection } from "mysql2";
 import type { Connection as PromiseConnection, Pool as PromisePool } from "mysql2/promise";
 import type { Client, Pool, PoolClient } from "pg";
+import type { ReservedSql, Sql, TransactionSql } from "postgres";
 import { createClient, createCluster, createSentinel } from "redis";
 import { createClient as createClient4, createCluster as createCluster4 } from "redis-4";
 import { createClient as createClient6, createCluster as createCluster6 } from "redis-6";
@@ -98,6 +99,16 @@ export function transactions(
   locks.inTransaction(mysql2.pool);
   // @ts-expect-error: a pool
   locks.inTransaction(promised.pool);
+}
+
+export function postgresJs(sql: Sql, transaction: TransactionSql, reserved: ReservedSql): void {
+  postgres({ pool: sql, mode: "advisory" });
+  // @ts-expect-error: a transaction
+  postgres({ pool: transaction });
+  // @ts-expect-error: the instance has the address
+  postgres({ pool: sql, host: "h1" });
+  // @ts-expect-error: any function
+  postgres({ pool: () => reserved });
 }
 
 export function pools(

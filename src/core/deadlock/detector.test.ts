@@ -1,4 +1,5 @@
-// Circles of actors in virtual time: found, told, and broken by one victim; and everything that only looks like one.
+// Circles of actors in virtual time: found, told, and broken by one victim; and everything that only
+// looks like one.
 
 import { expect, test } from "vitest";
 import { Detector } from "./detector.ts";
@@ -185,7 +186,8 @@ test("a long chain is no circle, nor is a key that a sibling will let go of (P15
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void system.after(ms, resolve));
   const last = three.using("c", () => pause(4_000));
   const work = [greedy(world, one, "one", "a", "b"), greedy(world, two, "two", "b", "c")];
-  // Holds a key in one branch for a while and waits for the other actor in another: it only looks like a circle.
+  // Holds a key in one branch for a while and waits for the other actor in another: it only looks like a
+  // circle.
   const scope = one.using("outer", async () => {
     await Promise.all([one.using("x", () => pause(4_000)), pause(30).then(() => one.using("y", () => {}))]);
   });
@@ -261,19 +263,19 @@ test("a note that could not be cleared is repeated by nobody, and alarms nobody 
 
 test("notes say all there is to a wait, and plain ones are the key itself", () => {
   const plain: Wait = { keys: ["phone:139"], mode: "exclusive", permits: 1, limit: 1 };
-  expect(writeNote({ waits: [plain], said: 0 })).toBe("phone:139");
+  expect(writeNote({ waits: [plain], generation: 0 })).toBe("phone:139");
   const waits: Wait[] = [
     { keys: ["[", "ü\n"], mode: "shared", permits: 1, limit: 1 },
     { keys: ["s"], mode: "exclusive", permits: 2, limit: 7, seen: [2n ** 60n, 5n] },
     plain,
   ];
   for (const one of [...waits.map((wait) => [wait]), waits, [plain]]) {
-    const note = { waits: one, said: one.length };
+    const note = { waits: one, generation: one.length };
     expect(readNote(writeNote(note) as string)).toEqual(note);
   }
   expect(readNote("[not ours").waits).toEqual([]);
   const long = Array.from({ length: 40 }, (_none, i) => `${i}`.padEnd(400, "é"));
-  const note = writeNote({ waits: [{ ...plain, keys: long }], said: 0 }) as string;
+  const note = writeNote({ waits: [{ ...plain, keys: long }], generation: 0 }) as string;
   expect(Buffer.byteLength(note)).toBeLessThanOrEqual(4_096);
   expect(readNote(note).waits[0]?.keys.length).toBeGreaterThan(3);
 });

@@ -1,18 +1,21 @@
-// Finds actors that hold and wait for each other's keys (P15), in one process or many, over the stores that they have open.
+// Finds cycles of actors that hold and wait for each other's keys (P15), in one process or across many.
 //
-// 1. A task that has waited for `deadlock` while its actor holds something is watched.
-// 2. Inside the process the graph is known: a knot in it is real, and its victim is refused at once.
-// 3. Across processes: the records that the actor holds are told what it waits for (notes.ts), and the notes are followed
-//    through the stores. Whoever sees itself in a knot repeats its note with another number, again and again.
-// 4. The victim is the youngest record, the same for all who see the knot. Only the process that holds it acts, and only when
-//    it has read the knot twice with the same fences and waits, and everybody else in it has repeated its note in
-//    between: then all of them were alive and waiting at one moment. A note that a killed or stopped process left, or that
-//    could not be cleared yet, is repeated by nobody.
+// 1. The detector watches a task that has waited for `deadlock` while its actor holds a lease.
+// 2. It first builds the wait graph of this process, which is exact. A knot in it (records that wait for
+//    each other, see wait-graph.ts) is a deadlock, and the detector rejects one call of it immediately.
+// 3. It then searches across processes. It writes what an actor waits for as a note into the records that
+//    the actor holds (note-writer.ts), and follows the notes of other holders through the stores. A
+//    process that finds itself in a knot rewrites its notes with a new generation number in each round.
+// 4. The victim is the youngest record of the knot, so all processes choose the same one. Only the
+//    process that holds it rejects the call, after it has read the knot twice with the same fences and
+//    waits, and with a new generation in every record of other processes. All actors of the knot were
+//    then alive and waiting at the same time. A note that a killed or stopped process left behind never
+//    gets a new generation.
 //
-// Cost: with n waiting tasks a look inside the process visits each pair of a waiter and a lease that its
-// chain of scopes holds a few times, and no pair of waiters. For n = 10,000 tasks that each hold a key and
-// wait for the next one in a ring, it takes 14 n = 140,000 steps, 0.2 s of CPU time. `steps` counts them,
-// and a test bounds their growth. The stores are asked about at most MAX_KEYS keys per look (survey.ts).
+// Cost: a round in the process visits each pair of a waiter and a lease that its chain of scopes holds a
+// few times, and no pair of waiters. A ring of n = 10,000 tasks that each hold a key and wait for the
+// next one takes 14 n = 140,000 steps, 0.2 s of CPU time. `steps` counts them, and a test bounds their
+// growth. A round asks the stores about at most MAX_KEYS keys (graph-builder.ts).
 
 import { DueEntry, DueLists } from "../util/due-lists.ts";
 import { DeadlockError, type DeadlockStep } from "../errors.ts";
@@ -21,11 +24,11 @@ import { showKey } from "../key.ts";
 import type { HeldLease } from "../lease/lease.ts";
 import {
   ownGraph,
-  Places,
+  LockManagers,
   signatureOf,
   storeGraph,
   waitOf,
-  type WaitPlace,
+  type GraphLockManager,
   type Watch,
   Watches,
 } from "./graph-builder.ts";
@@ -34,22 +37,25 @@ import type { Waiter } from "../acquire/waiter.ts";
 import { type GraphRecord, type Knot, youngest } from "./wait-graph.ts";
 import { type Wait, writeNote } from "./wait-note.ts";
 
-/** How often the stores are read while somebody is watched: often while a wait is young, then less. */
+/** The pause between rounds while there are watched tasks, shorter while the newest wait is young. */
 const ROUND_MS = 250;
 const LATER_ROUND_MS = 500;
 const YOUNG_MS = 3_000;
-/** Between two readings of a knot, growing from one to the next. */
+/** The first pause between two readings of a knot. It grows by half with each reading. */
 const CONFIRM_MS = 30;
-/** After a refusal its actor gets time to let go before another of its tasks is refused. */
-const LET_GO_MS = 1_000;
+/**
+ * After a rejected call, its actor gets this long to release its keys before the detector rejects
+ * another.
+ */
+const RELEASE_MS = 1_000;
 
-/** One open store, as the detector needs it. */
-export interface DeadlockPlace extends WaitPlace {
+/** The part of a lock manager that the detector needs. */
+export interface DeadlockPlace extends GraphLockManager {
   note(hold: Hold, note: string | null): Promise<void>;
   deadlock(waiter: Waiter, error: DeadlockError): void;
 }
 
-/** When a waiter has waited for so long that it is watched. */
+/** The time at which the detector starts to watch a waiter. */
 class WatchDue extends DueEntry {
   readonly watch: Watch;
 
@@ -59,36 +65,37 @@ class WatchDue extends DueEntry {
   }
 }
 
+/** A knot that the last round has found. */
 interface Sighting {
-  /** What each record had said when the knot was first seen. */
-  readonly said: ReadonlyMap<string, number>;
+  /** The generation of each record's note when the knot was first seen. */
+  readonly generations: ReadonlyMap<string, number>;
   readonly times: number;
 }
 
 const detectors = new WeakMap<System, Detector>();
 
 export class Detector {
-  /** How many tasks, leases and edges the looks inside the process have visited. */
+  /** How many tasks, leases and edges the rounds in this process have visited. */
   steps = 0;
   readonly #system: System;
-  readonly #places = new Places();
+  readonly #managers = new LockManagers();
   readonly #due: DueLists<WatchDue>;
   readonly #watched = new Watches();
   readonly #noted = new Set<HeldLease>();
-  readonly #refusedAtMs = new WeakMap<HeldLease, number>();
-  /** The knots of the last reading, by their signature. */
+  readonly #rejectedAtMs = new WeakMap<HeldLease, number>();
+  /** The knots of the last round, by signature. */
   #knots = new Map<string, Sighting>();
-  /** With which number the notes of a lease are repeated. */
-  readonly #said = new WeakMap<HeldLease, number>();
+  /** The generation of the notes of each lease. */
+  readonly #generations = new WeakMap<HeldLease, number>();
   #reading = false;
   #cancelRound: (() => void) | null = null;
 
   constructor(system: System) {
     this.#system = system;
-    this.#due = new DueLists<WatchDue>(system, (due) => this.#rang(due));
+    this.#due = new DueLists<WatchDue>(system, (due) => this.#startWatching(due));
   }
 
-  /** One per process, because an actor may hold and wait at several stores. */
+  /** There is one detector per process, because an actor may hold and wait in several stores. */
   static of(system: System): Detector {
     let detector = detectors.get(system);
     if (detector === undefined) {
@@ -98,26 +105,26 @@ export class Detector {
     return detector;
   }
 
-  open(place: DeadlockPlace): void {
-    this.#places.add(place);
+  open(manager: DeadlockPlace): void {
+    this.#managers.add(manager);
   }
 
-  close(place: DeadlockPlace): void {
-    this.#places.delete(place);
-    if (this.#places.all.length === 0) this.#due.stop();
+  close(manager: DeadlockPlace): void {
+    this.#managers.delete(manager);
+    if (this.#managers.all.length === 0) this.#due.stop();
   }
 
-  /** A waiter begins to wait. One whose chain of actors holds nothing cannot be part of any knot. */
-  waits(waiter: Waiter, place: DeadlockPlace, afterMs: number): void {
+  /** Registers a new waiter. A waiter whose chain of actors holds nothing cannot be part of a knot. */
+  waits(waiter: Waiter, manager: DeadlockPlace, afterMs: number): void {
     const sections = waiter.actor.sections();
     if (sections.length === 0) return;
-    const watch: Watch = { waiter, place, sections, seen: [] };
+    const watch: Watch = { waiter, manager, sections, seen: [] };
     const due = new WatchDue(watch);
     this.#due.set(due, afterMs, waiter.sinceMs + afterMs);
     waiter.onEnd = () => this.#ended(due);
   }
 
-  #rang(due: readonly WatchDue[]): void {
+  #startWatching(due: readonly WatchDue[]): void {
     for (const { watch } of due) this.#watched.add(watch);
     this.#round(0);
   }
@@ -126,9 +133,9 @@ export class Detector {
     this.#due.delete(due);
     const idle = this.#watched.delete(due.watch);
     if (idle === null) return;
-    // Leases during which other tasks wait are noted anew with the next look: an old note is repeated by
-    // nobody.
-    for (const lease of idle) if (this.#noted.delete(lease)) void this.#tell(lease, null);
+    // Where another task still waits under the lease, the next round replaces the note. Until then the
+    // old note is harmless, because nothing gives it a new generation.
+    for (const lease of idle) if (this.#noted.delete(lease)) void this.#writeNote(lease, null);
     if (this.#watched.size > 0) return;
     this.#cancelRound?.();
     this.#cancelRound = null;
@@ -141,22 +148,22 @@ export class Detector {
       inMs,
       () => {
         this.#cancelRound = null;
-        void this.#look();
+        void this.#detect();
       },
       "background",
     );
   }
 
-  async #look(): Promise<void> {
+  async #detect(): Promise<void> {
     if (this.#reading) return;
     this.#reading = true;
     try {
-      // A refusal changes what is known: look again before any store is asked, but let other work run in
-      // between.
-      if (this.#lookHere()) this.#round(0);
-      else if (this.#watched.size > 0) await this.#lookAbroad();
+      // A rejected call changes the graph: inspect this process again before asking a store, but let other
+      // work run first.
+      if (this.#detectInProcess()) this.#round(0);
+      else if (this.#watched.size > 0) await this.#detectAcrossProcesses();
     } catch {
-      // A store could not be asked: what is not known is no deadlock.
+      // A store could not be asked. An incomplete graph does not prove a deadlock.
       this.#knots.clear();
     } finally {
       this.#reading = false;
@@ -173,20 +180,20 @@ export class Detector {
     return this.#system.monoMs() - newestMs < YOUNG_MS ? ROUND_MS : LATER_ROUND_MS;
   }
 
-  /** What is known without asking anybody. Returns whether a call was refused. */
-  #lookHere(): boolean {
-    const { graph, steps } = ownGraph(this.#places, this.#watched);
+  /** Searches the wait graph of this process. Returns whether it rejected a call. */
+  #detectInProcess(): boolean {
+    const { graph, steps } = ownGraph(this.#managers, this.#watched);
     const own = this.#ownLeases();
-    const refused = graph.breakKnots((knot) => this.#act(knot, own));
+    const refused = graph.breakKnots((knot) => this.#rejectVictim(knot, own));
     this.steps += steps + graph.steps;
     return refused;
   }
 
-  async #lookAbroad(): Promise<void> {
-    await this.#note();
-    const graph = await storeGraph(this.#places, this.#watched);
-    // Waits at another store than the one that holds are noted with what was just seen there.
-    await this.#note();
+  async #detectAcrossProcesses(): Promise<void> {
+    await this.#updateNotes();
+    const graph = await storeGraph(this.#managers, this.#watched);
+    // Notes about keys of another store name the fences that this round has read there.
+    await this.#updateNotes();
     const own = this.#ownLeases();
     const knots = new Map<string, Sighting>();
     const see = (knot: Knot, acts: boolean): boolean => {
@@ -194,12 +201,15 @@ export class Detector {
       if (leases.length === 0) return false;
       const signature = knotSignature(knot);
       const before = this.#knots.get(signature);
-      const said = before?.said ?? new Map(knot.records.map((record) => [record.id, record.said]));
+      const generations =
+        before?.generations ?? new Map(knot.records.map((record) => [record.id, record.generation]));
       const foreign = knot.records.filter((record) => !own.has(nameOf(record)));
-      const all = before !== undefined && foreign.every((record) => record.said !== said.get(record.id));
-      if (all && acts && this.#act(knot, own)) return true;
-      knots.set(signature, { said, times: (before?.times ?? 0) + 1 });
-      for (const lease of new Set(leases)) this.#said.set(lease, (this.#said.get(lease) ?? 0) + 1);
+      const all =
+        before !== undefined && foreign.every((record) => record.generation !== generations.get(record.id));
+      if (all && acts && this.#rejectVictim(knot, own)) return true;
+      knots.set(signature, { generations, times: (before?.times ?? 0) + 1 });
+      for (const lease of new Set(leases))
+        this.#generations.set(lease, (this.#generations.get(lease) ?? 0) + 1);
       return false;
     };
     graph.breakKnots(
@@ -207,10 +217,10 @@ export class Detector {
       (knot) => see(knot, false),
     );
     this.#knots = knots;
-    if (knots.size > 0) await this.#note();
+    if (knots.size > 0) await this.#updateNotes();
   }
 
-  /** The leases during which tasks wait, by what their records are called. */
+  /** The leases of this process under which tasks wait, by the names of their records. */
   #ownLeases(): OwnLeases {
     const own = new Map<string, HeldLease[]>();
     for (const [lease] of this.#watched.held()) {
@@ -224,9 +234,9 @@ export class Detector {
     return own;
   }
 
-  /** Brings all notes up to date; resolves when the stores have been asked. */
-  async #note(): Promise<void> {
-    const told: Promise<void>[] = [];
+  /** Writes the notes that have changed. Resolves when each store has answered or failed. */
+  async #updateNotes(): Promise<void> {
+    const writes: Promise<void>[] = [];
     const waiting = new Set<HeldLease>();
     for (const [lease, watches] of this.#watched.held()) {
       const waits = new Map<string, Wait>();
@@ -234,48 +244,49 @@ export class Detector {
         if (!watch.waiter.pending) continue;
         const { keys, spec } = watch.waiter;
         const { mode, permits, limit } = spec;
-        const elsewhere = (lease.owner as unknown) !== watch.place;
+        const elsewhere = (lease.owner as unknown) !== watch.manager;
         const wait: Wait = { keys, mode, permits, limit, ...(elsewhere ? { seen: watch.seen } : {}) };
-        waits.set(signatureOf(watch, this.#places), wait);
+        waits.set(signatureOf(watch, this.#managers), wait);
       }
       if (waits.size === 0) continue;
-      const note = writeNote({ waits: [...waits.values()], said: this.#said.get(lease) ?? 0 });
+      const note = writeNote({ waits: [...waits.values()], generation: this.#generations.get(lease) ?? 0 });
       if (note === null) continue;
       waiting.add(lease);
-      told.push(this.#tell(lease, note));
+      writes.push(this.#writeNote(lease, note));
     }
     for (const lease of this.#noted) {
       if (waiting.has(lease)) continue;
       this.#noted.delete(lease);
-      told.push(this.#tell(lease, null));
+      writes.push(this.#writeNote(lease, null));
     }
     for (const lease of waiting) this.#noted.add(lease);
-    await Promise.all(told);
+    await Promise.all(writes);
   }
 
-  async #tell(lease: HeldLease, note: string | null): Promise<void> {
+  async #writeNote(lease: HeldLease, note: string | null): Promise<void> {
     await Promise.all(lease.holds.map((hold) => lease.owner.note(hold, note)));
   }
 
-  /** The waiter to be refused, if it is one of ours. */
+  /** The waiter to reject, if it belongs to this process. */
   #victim(knot: Knot, own: OwnLeases): Watch | null {
     for (const lease of own.get(nameOf(youngest(knot.records))) ?? []) {
       for (const watch of this.#watched.of(lease)) {
-        if (watch.waiter.pending && knot.blocks(waitOf(this.#places, watch))) return watch;
+        if (watch.waiter.pending && knot.blocks(waitOf(this.#managers, watch))) return watch;
       }
     }
     return null;
   }
 
-  #act(knot: Knot, own: OwnLeases): boolean {
+  #rejectVictim(knot: Knot, own: OwnLeases): boolean {
     const victim = this.#victim(knot, own);
     if (victim === null) return false;
     const nowMs = this.#system.monoMs();
     const { sections } = victim;
-    if (sections.some((one) => nowMs - (this.#refusedAtMs.get(one) ?? -LET_GO_MS) < LET_GO_MS)) return false;
-    for (const section of sections) this.#refusedAtMs.set(section, nowMs);
+    if (sections.some((one) => nowMs - (this.#rejectedAtMs.get(one) ?? -RELEASE_MS) < RELEASE_MS))
+      return false;
+    for (const section of sections) this.#rejectedAtMs.set(section, nowMs);
     const error = deadlockError(knot.cycle(youngest(knot.records)), victim.waiter, nowMs);
-    (victim.place as DeadlockPlace).deadlock(victim.waiter, error);
+    (victim.manager as DeadlockPlace).deadlock(victim.waiter, error);
     victim.waiter.refuse(error);
     return true;
   }
@@ -283,7 +294,7 @@ export class Detector {
 
 type OwnLeases = ReadonlyMap<string, readonly HeldLease[]>;
 
-/** The same for everybody who reads the record, through whichever connection. */
+/** A name for the record that is the same in every process, whatever the URL of the store. */
 function nameOf({ key, fence }: { readonly key: string; readonly fence: bigint }): string {
   return `${fence}:${key}`;
 }
@@ -300,13 +311,14 @@ function deadlockError(cycle: readonly GraphRecord[], waiter: Waiter, nowMs: num
     const next = cycle[(i + 1) % cycle.length] as GraphRecord;
     return { label: record.label, holds: record.key, waitsFor: next.key };
   });
-  const story = cycle.map((record, i) => {
+  const story = cycle.map((record, i): string => {
     const { holds, waitsFor } = steps[i] as DeadlockStep;
     return `${record.label} holds ${showKey(holds)} (fence ${record.fence}) and waits for ${showKey(waitsFor)}`;
   });
   const waitedMs = Math.round(nowMs - waiter.sinceMs);
   return new DeadlockError(
-    `${waiter.keys.map(showKey).join(", ")} was refused after ${waitedMs} ms because all of these wait for each other: ${story.join("; ")}. The youngest gives way: let go of what you hold and try again`,
+    `the wait for ${waiter.keys.map(showKey).join(", ")} was rejected after ${waitedMs} ms, because these ` +
+      `holders wait for each other: ${story.join("; ")}. Release the locks that you hold and try again`,
     { key: waiter.keys[0], cycle: steps, retryable: true },
   );
 }

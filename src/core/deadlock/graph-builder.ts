@@ -1,5 +1,5 @@
-// The two ways to draw the graph of who waits for whom: from what this process knows of itself, without asking anybody, and from
-// the records and notes in the stores, as every other process sees them too.
+// Builds the wait graph in two ways: from the tasks of this process, without asking a store, and from the
+// records and notes in the stores, which all processes can read.
 
 import type { Caller } from "../util/store-call.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -9,13 +9,13 @@ import type { Waiter } from "../acquire/waiter.ts";
 import { type GraphKey, type GraphRecord, type GraphWait, WaitGraph } from "./wait-graph.ts";
 import { readNote, type Wait, type WaitNote } from "./wait-note.ts";
 
-const LOOK_MS = 2_000;
-/** A graph that is larger is not followed further: what lies beyond is not seen. */
+const INSPECT_MS = 2_000;
+/** The search reads at most this many keys. It does not find a longer cycle. */
 const MAX_KEYS = 256;
-const NO_NOTE: WaitNote = { waits: [], said: 0 };
+const NO_NOTE: WaitNote = { waits: [], generation: 0 };
 
-/** One open store, as the graph needs it. */
-export interface WaitPlace {
+/** The part of a lock manager that the graph needs. */
+export interface GraphLockManager {
   readonly store: OpenStore;
   readonly caller: Caller;
   held(): readonly Hold[];
@@ -24,17 +24,17 @@ export interface WaitPlace {
 /** A task that waits while its actor, or a scope around it, holds something. */
 export interface Watch {
   readonly waiter: Waiter;
-  readonly place: WaitPlace;
+  readonly manager: GraphLockManager;
   /**
-   * What is held meanwhile. Calls nested in a scope are new actors, so this never grows while the waiter
-   * waits.
+   * The leases that the chain of scopes holds while the task waits. A call nested in a scope is a new actor,
+   * so this list never grows during the wait.
    */
   readonly sections: readonly HeldLease[];
-  /** The fences of those who hold what it wants, as last seen. */
+  /** The fences of the holders of the wanted keys in the last round. */
   seen: readonly bigint[];
 }
 
-/** The tasks that wait, by the leases that are held meanwhile. */
+/** All watched tasks, also by the leases that their chains hold. */
 export class Watches {
   readonly #all = new Set<Watch>();
   readonly #byLease = new Map<HeldLease, Set<Watch>>();
@@ -56,7 +56,7 @@ export class Watches {
     }
   }
 
-  /** Returns the leases during which no waiter waits any more, or null if the waiter was not watched. */
+  /** Returns the leases under which no watched task waits any more, or null if the task was not watched. */
   delete(watch: Watch): HeldLease[] | null {
     if (!this.#all.delete(watch)) return null;
     return watch.sections.filter((lease) => {
@@ -66,7 +66,7 @@ export class Watches {
     });
   }
 
-  /** The leases that are certainly held, each with the tasks that wait meanwhile. */
+  /** The leases that are certainly held, each with the tasks that wait under it. */
   *held(): Generator<readonly [HeldLease, ReadonlySet<Watch>]> {
     for (const entry of this.#byLease) if (entry[0].leftMs > 0) yield entry;
   }
@@ -76,59 +76,62 @@ export class Watches {
   }
 }
 
-/** Numbers for the stores of this process: keys of different stores have nothing to do with each other. */
-export class Places {
-  readonly #all: WaitPlace[] = [];
-  readonly #numbers = new Map<WaitPlace, number>();
+/** Numbers the lock managers of this process, so that equal keys of different stores get different ids. */
+export class LockManagers {
+  readonly #all: GraphLockManager[] = [];
+  readonly #numbers = new Map<GraphLockManager, number>();
   #made = 0;
 
-  get all(): readonly WaitPlace[] {
+  get all(): readonly GraphLockManager[] {
     return this.#all;
   }
 
-  add(place: WaitPlace): void {
+  add(manager: GraphLockManager): void {
     this.#made += 1;
-    this.#numbers.set(place, this.#made);
-    this.#all.push(place);
+    this.#numbers.set(manager, this.#made);
+    this.#all.push(manager);
   }
 
-  delete(place: WaitPlace): void {
-    this.#numbers.delete(place);
-    const at = this.#all.indexOf(place);
+  delete(manager: GraphLockManager): void {
+    this.#numbers.delete(manager);
+    const at = this.#all.indexOf(manager);
     if (at !== -1) this.#all.splice(at, 1);
   }
 
-  idOf(place: WaitPlace, key: string): string {
-    return `${this.#numbers.get(place)}:${key}`;
+  idOf(manager: GraphLockManager, key: string): string {
+    return `${this.#numbers.get(manager)}:${key}`;
   }
 }
 
-export function waitOf(places: Places, { waiter, place }: Watch): GraphWait {
+export function waitOf(managers: LockManagers, { waiter, manager }: Watch): GraphWait {
   const { mode, permits, limit } = waiter.spec;
-  return { mode, permits, limit, on: waiter.keys.map((key) => places.idOf(place, key)) };
+  return { mode, permits, limit, on: waiter.keys.map((key) => managers.idOf(manager, key)) };
 }
 
-/** Tasks with the same signature wait for the same, so that one of them stands for all. */
-export function signatureOf({ waiter, place }: Watch, places: Places): string {
+/**
+ * Tasks with the same signature wait for the same keys in the same way, so the graph needs only one of
+ * them.
+ */
+export function signatureOf({ waiter, manager }: Watch, managers: LockManagers): string {
   const { mode, permits, limit } = waiter.spec;
-  return JSON.stringify([places.idOf(place, ""), mode, permits, limit, ...waiter.keys]);
+  return JSON.stringify([managers.idOf(manager, ""), mode, permits, limit, ...waiter.keys]);
 }
 
-/** What this process knows: exact, but only of itself. */
+/** The graph of this process. It is exact, but contains no other process. */
 export function ownGraph(
-  places: Places,
+  managers: LockManagers,
   watches: Watches,
 ): { readonly graph: WaitGraph; readonly steps: number } {
   const keys = new Map<string, { readonly holders: GraphRecord[]; readonly writerWaits: boolean }>();
-  const [waitsOf, steps] = ownWaits(places, watches);
+  const [waitsOf, steps] = ownWaits(managers, watches);
   for (const watch of watches) {
-    for (const id of waitOf(places, watch).on) keys.set(id, { holders: [], writerWaits: false });
+    for (const id of waitOf(managers, watch).on) keys.set(id, { holders: [], writerWaits: false });
   }
-  for (const place of new Set([...watches].map((watch) => watch.place))) {
-    for (const { lease, request } of place.held()) {
+  for (const manager of new Set([...watches].map((watch) => watch.manager))) {
+    for (const { lease, request } of manager.held()) {
       if (lease === null || lease.leftMs === 0) continue;
       for (const key of request.keys) {
-        const id = places.idOf(place, key);
+        const id = managers.idOf(manager, key);
         keys.get(id)?.holders.push(ownRecord(lease, key, id, waitsOf.get(lease) ?? []));
       }
     }
@@ -136,18 +139,15 @@ export function ownGraph(
   return { graph: new WaitGraph(keys), steps };
 }
 
-/**
- * What is waited for while each lease is held, without repetition; and how many tasks were looked at for
- * it.
- */
-function ownWaits(places: Places, watches: Watches): [Map<HeldLease, GraphWait[]>, number] {
+/** The distinct waits under each lease, and how many tasks were visited to find them. */
+function ownWaits(managers: LockManagers, watches: Watches): [Map<HeldLease, GraphWait[]>, number] {
   const waits = new Map<string, GraphWait>();
   const signatures = new Map<Watch, string>();
   for (const watch of watches) {
     if (!watch.waiter.pending) continue;
-    const signature = signatureOf(watch, places);
+    const signature = signatureOf(watch, managers);
     signatures.set(watch, signature);
-    if (!waits.has(signature)) waits.set(signature, waitOf(places, watch));
+    if (!waits.has(signature)) waits.set(signature, waitOf(managers, watch));
   }
   let steps = watches.size;
   const waitsOf = new Map<HeldLease, GraphWait[]>();
@@ -178,57 +178,64 @@ function ownRecord(lease: HeldLease, key: string, id: string, waits: readonly Gr
     permits: spec.permits,
     limit: spec.limit,
     waits,
-    said: 0,
+    generation: 0,
   };
 }
 
-/** What the stores say, from the keys that are wanted here as far as the notes lead. Rejects when a store cannot be asked. */
-export async function storeGraph(places: Places, watches: Watches): Promise<WaitGraph> {
-  const looked = new Map<string, LockInfo | null>();
-  let next = new Map<string, { readonly place: WaitPlace; readonly key: string }>();
-  const want = (place: WaitPlace, key: string): void => {
-    const id = places.idOf(place, key);
-    if (!looked.has(id) && looked.size + next.size < MAX_KEYS) next.set(id, { place, key });
+/**
+ * The graph of the records in the stores: it starts with the keys that tasks of this process wait for, and
+ * follows the notes of their holders. Rejects if a store cannot be asked.
+ */
+export async function storeGraph(managers: LockManagers, watches: Watches): Promise<WaitGraph> {
+  const inspected = new Map<string, LockInfo | null>();
+  let next = new Map<string, { readonly manager: GraphLockManager; readonly key: string }>();
+  const enqueue = (manager: GraphLockManager, key: string): void => {
+    const id = managers.idOf(manager, key);
+    if (!inspected.has(id) && inspected.size + next.size < MAX_KEYS) next.set(id, { manager, key });
   };
-  for (const { waiter, place } of watches) for (const key of waiter.keys) want(place, key);
-  const noted: { readonly place: WaitPlace; readonly info: LockInfo }[] = [];
+  for (const { waiter, manager } of watches) for (const key of waiter.keys) enqueue(manager, key);
+  const noted: { readonly manager: GraphLockManager; readonly info: LockInfo }[] = [];
   while (next.size > 0) {
     const step = [...next];
     next = new Map();
-    const infos = await Promise.all(step.map(([, { place, key }]) => look(place, key)));
-    step.forEach(([id, { place }], i) => {
+    const infos = await Promise.all(step.map(([, { manager, key }]) => inspect(manager, key)));
+    step.forEach(([id, { manager }], i) => {
       const info = infos[i] ?? null;
-      looked.set(id, info);
-      if (info !== null) noted.push({ place, info });
+      inspected.set(id, info);
+      if (info !== null) noted.push({ manager, info });
       for (const wait of (info?.holders ?? []).flatMap((holder) => noteOf(holder).waits)) {
-        for (const there of wait.seen === undefined ? [place] : places.all) {
-          for (const key of wait.keys) want(there, key);
+        for (const there of wait.seen === undefined ? [manager] : managers.all) {
+          for (const key of wait.keys) enqueue(there, key);
         }
       }
     });
   }
-  for (const watch of watches) watch.seen = fencesOf(places, watch, looked);
-  return new WaitGraph(draw(places, noted, looked));
+  for (const watch of watches) watch.seen = fencesOf(managers, watch, inspected);
+  return new WaitGraph(toGraphKeys(managers, noted, inspected));
 }
 
-function draw(
-  places: Places,
-  noted: readonly { readonly place: WaitPlace; readonly info: LockInfo }[],
-  looked: ReadonlyMap<string, LockInfo | null>,
+function toGraphKeys(
+  managers: LockManagers,
+  noted: readonly { readonly manager: GraphLockManager; readonly info: LockInfo }[],
+  inspected: ReadonlyMap<string, LockInfo | null>,
 ): Map<string, GraphKey> {
   const keys = new Map<string, GraphKey>();
-  for (const { place, info } of noted) {
-    // A key that nobody waits for any more blocks nobody: the note of one that died is older than its place in line.
+  for (const { manager, info } of noted) {
+    // A key without waiters blocks nobody. A note that still names it is left over from a dead process, whose
+    // entry in the queue has already expired.
     if (info.waiters !== null && info.waiters.length === 0) continue;
-    const id = places.idOf(place, info.key);
-    // `limit` is the largest that anybody names. Beside readers it is a waiter's; else a lock counts as a
-    // semaphore.
+    const id = managers.idOf(manager, info.key);
+    // `limit` is the largest limit that a current caller names. If readers hold the key, that caller is a
+    // waiter for a semaphore, and the holders still count as holders of a lock.
     const limit = info.holders.some(({ mode }) => mode === "shared") ? 1 : info.limit;
     const holders = info.holders.map((holder): GraphRecord => {
       const { label, fence, mode, permits } = holder;
       const note = noteOf(holder);
       const waits = note.waits.map((wait): GraphWait => {
-        const on = wait.seen === undefined ? here(places, place, wait) : elsewhere(places, wait, looked);
+        const on =
+          wait.seen === undefined
+            ? idsIn(managers, manager, wait)
+            : idsInOtherStores(managers, wait, inspected);
         return { mode: wait.mode, permits: wait.permits, limit: wait.limit, on };
       });
       return {
@@ -240,7 +247,7 @@ function draw(
         permits,
         limit,
         waits,
-        said: note.said,
+        generation: note.generation,
       };
     });
     const writerWaits = info.waiters?.some((waiter) => waiter.mode === "exclusive") ?? false;
@@ -249,32 +256,40 @@ function draw(
   return keys;
 }
 
-function here(places: Places, place: WaitPlace, wait: Wait): string[] {
-  return wait.keys.map((key) => places.idOf(place, key));
+function idsIn(managers: LockManagers, manager: GraphLockManager, wait: Wait): string[] {
+  return wait.keys.map((key) => managers.idOf(manager, key));
 }
 
-/** The keys of other stores that are meant: those that are held with a fence that the waiter has seen there. */
-function elsewhere(places: Places, wait: Wait, looked: ReadonlyMap<string, LockInfo | null>): string[] {
-  return places.all.flatMap((place) =>
-    here(places, place, wait).filter((id) =>
-      looked.get(id)?.holders.some((holder) => wait.seen?.includes(holder.fence)),
+/** Ids of the waited-for keys in other stores: those that are held with a fence that the note names. */
+function idsInOtherStores(
+  managers: LockManagers,
+  wait: Wait,
+  inspected: ReadonlyMap<string, LockInfo | null>,
+): string[] {
+  return managers.all.flatMap((manager) =>
+    idsIn(managers, manager, wait).filter((id) =>
+      inspected.get(id)?.holders.some((holder) => wait.seen?.includes(holder.fence)),
     ),
   );
 }
 
 function noteOf(holder: HolderInfo): WaitNote {
-  // One that is kept or was revoked ends by itself.
+  // A record that is kept by `atLeast` or was revoked ends without a release.
   const ends = holder.kept === true || holder.revoked !== undefined;
   return holder.waitingFor === undefined || ends ? NO_NOTE : readNote(holder.waitingFor);
 }
 
-function fencesOf(places: Places, watch: Watch, looked: ReadonlyMap<string, LockInfo | null>): bigint[] {
+function fencesOf(
+  managers: LockManagers,
+  watch: Watch,
+  inspected: ReadonlyMap<string, LockInfo | null>,
+): bigint[] {
   return watch.waiter.keys.flatMap((key) => {
-    const info = looked.get(places.idOf(watch.place, key));
+    const info = inspected.get(managers.idOf(watch.manager, key));
     return info?.holders.map((holder) => holder.fence) ?? [];
   });
 }
 
-function look(place: WaitPlace, key: string): Promise<LockInfo | null> {
-  return place.caller.call("inspection", key, LOOK_MS, (io) => place.store.inspect(key, io));
+function inspect(manager: GraphLockManager, key: string): Promise<LockInfo | null> {
+  return manager.caller.call("inspection", key, INSPECT_MS, (io) => manager.store.inspect(key, io));
 }

@@ -1,6 +1,7 @@
-// What a held record says about what its holder waits for. A note is written and cleared at once, one call after the other per
-// hold; where the outcome of one is unknown it is told again until the store has heard the latest. A hold that carries a
-// note is not handed on inside the process: the note would be another's.
+// Writes notes, which say what the holder of a record waits for, into the store. The calls of one hold
+// run one after the other. If the outcome of a call is unknown, the writer repeats it until the store has
+// the latest note. A hold with a note is not handed off to another task, because the note would not be
+// true for it.
 
 import { type Caller, callTimeoutMs } from "../util/store-call.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -10,13 +11,13 @@ import type { System } from "../system.ts";
 
 const RETRY_MS = 100;
 
-interface Entry {
+interface NoteState {
   wanted: string | null;
-  /** undefined: unknown. */
+  /** undefined: unknown, because a call failed. */
   written: string | null | undefined;
-  /** The record knows the fence in use. */
-  fenceTold: boolean;
-  /** The call under way, and those behind it. */
+  /** The record in the store has the current fence. */
+  isFenceWritten: boolean;
+  /** Settles after the current call and all queued calls. */
   chain: Promise<void>;
 }
 
@@ -25,7 +26,7 @@ export class Notes {
   readonly #caller: Caller;
   readonly #system: System;
   readonly #renewal: Renewal;
-  readonly #entries = new Map<Hold, Entry>();
+  readonly #states = new Map<Hold, NoteState>();
 
   constructor(store: OpenStore, caller: Caller, system: System, renewal: Renewal) {
     this.#store = store;
@@ -34,51 +35,51 @@ export class Notes {
     this.#renewal = renewal;
   }
 
-  /** null clears it. Resolves when the store has been asked, whatever became of it. */
+  /** Writes a note, or clears it with null. Resolves when the store has answered or failed. */
   set(hold: Hold, note: string | null): Promise<void> {
-    let entry = this.#entries.get(hold);
-    if (entry === undefined) {
+    let state = this.#states.get(hold);
+    if (state === undefined) {
       if (note === null || hold.ended) return Promise.resolve();
-      entry = { wanted: null, written: null, fenceTold: false, chain: Promise.resolve() };
-      this.#entries.set(hold, entry);
+      state = { wanted: null, written: null, isFenceWritten: false, chain: Promise.resolve() };
+      this.#states.set(hold, state);
     }
-    if (entry.wanted === note) return entry.chain;
-    entry.wanted = note;
+    if (state.wanted === note) return state.chain;
+    state.wanted = note;
     if (note !== null) hold.noted = true;
-    return this.#tell(hold, entry);
+    return this.#enqueueWrite(hold, state);
   }
 
   forget(hold: Hold): void {
-    this.#entries.delete(hold);
+    this.#states.delete(hold);
   }
 
-  #tell(hold: Hold, entry: Entry): Promise<void> {
-    entry.chain = entry.chain.then(() => this.#write(hold, entry));
-    return entry.chain;
+  #enqueueWrite(hold: Hold, state: NoteState): Promise<void> {
+    state.chain = state.chain.then(() => this.#write(hold, state));
+    return state.chain;
   }
 
-  async #write(hold: Hold, entry: Entry): Promise<void> {
-    const note = entry.wanted;
-    if (hold.ended || note === entry.written) return this.#rest(hold, entry);
+  async #write(hold: Hold, state: NoteState): Promise<void> {
+    const note = state.wanted;
+    if (hold.ended || note === state.written) return this.#forgetIfCleared(hold, state);
     try {
-      // Others tell the holder by its fence: the record has to know of hand-offs first.
-      if (!entry.fenceTold && hold.wasPassed) await this.#renewal.now(hold, hold.ttlMs);
-      entry.fenceTold = true;
-      entry.written = undefined;
+      // Other processes identify the holder by its fence, so a hand-off must be written to the record first.
+      if (!state.isFenceWritten && hold.wasPassed) await this.#renewal.now(hold, hold.ttlMs);
+      state.isFenceWritten = true;
+      state.written = undefined;
       await this.#caller.call("note", hold.request.keys[0], callTimeoutMs(hold.ttlMs), (io) =>
         this.#store.note(hold.request, hold.cookie, note === null ? null : { waitingFor: note }, io),
       );
-      entry.written = note;
+      state.written = note;
     } catch {
-      if (!hold.ended) this.#system.after(RETRY_MS, () => void this.#tell(hold, entry), "background");
+      if (!hold.ended) this.#system.after(RETRY_MS, () => void this.#enqueueWrite(hold, state), "background");
     }
-    this.#rest(hold, entry);
+    this.#forgetIfCleared(hold, state);
   }
 
-  /** Nothing is written and nothing is to be: the hold is as any other. */
-  #rest(hold: Hold, entry: Entry): void {
-    if (entry.wanted !== null || entry.written !== null || this.#entries.get(hold) !== entry) return;
+  /** Forgets a hold whose note is cleared. */
+  #forgetIfCleared(hold: Hold, state: NoteState): void {
+    if (state.wanted !== null || state.written !== null || this.#states.get(hold) !== state) return;
     hold.noted = false;
-    this.#entries.delete(hold);
+    this.#states.delete(hold);
   }
 }

@@ -31,7 +31,7 @@ function keysOf(
             key,
             label: `${key}${i}`,
             fence,
-            said: 0,
+            generation: 0,
             limit: limits(key),
             ...holding,
           };

@@ -1,12 +1,13 @@
-// Who waits for whom, and whether anything could ever change. Pure: no clock, no store.
+// The wait graph: which holders wait for which keys, and which of these waits can never end. A pure
+// function of its input: no clock, no store.
 //
 // 1. A record is one holder of one key. Its waits are the waits of the calls that keep it from being
 //    released. A record without waits may be released at any time.
 // 2. Every record with waits starts as stuck. A wait that could be granted if all records that are not
-//    stuck were released is not blocked, and a record without a blocked wait is not stuck. Each record that
-//    turns out not to be stuck lowers the counts of its key, which may unblock the waits on that key, and
-//    so on.
-// 3. Stuck records that wait for each other in circles form a knot. A record that only waits for a knot is
+//    stuck were released is not blocked, and a record without a blocked wait is not stuck. Each record
+//    that turns out not to be stuck lowers the counts of its key, which may unblock the waits on that
+//    key, and so on.
+// 3. Stuck records that wait for each other in cycles form a knot. A record that only waits for a knot is
 //    not part of it. Knots are the strongly connected components of the graph (Tarjan's algorithm).
 //
 // Cost: a wait leads to a key, and a key to its holders, so w waits for a key with h holders are w + h
@@ -20,7 +21,7 @@ export interface GraphWait {
   readonly mode: Mode;
   readonly permits: number;
   readonly limit: number;
-  /** Ids of keys; it needs all of them. */
+  /** Ids of keys. The wait needs all of them. */
   readonly on: readonly string[];
 }
 
@@ -35,38 +36,35 @@ export interface GraphRecord {
   /** 1 for a lock. Locks and semaphores exclude each other, so the holders of a key are of one kind. */
   readonly limit: number;
   readonly waits: readonly GraphWait[];
-  /** The number that its note was last repeated with. */
-  readonly said: number;
+  /** The number of the last rewrite of its note. */
+  readonly generation: number;
 }
 
 export interface GraphKey {
   readonly holders: readonly GraphRecord[];
-  /** Whether a writer stands in line, behind which readers wait too. */
+  /** Whether a writer is queued. Readers then wait behind it. */
   readonly writerWaits: boolean;
 }
 
-/** Records that wait for each other in circles. */
+/** Stuck records that wait for each other in cycles. */
 export interface Knot {
   readonly records: readonly GraphRecord[];
   /** Whether this wait is for a record of the knot. */
   blocks(wait: GraphWait): boolean;
-  /** The shortest way from a record of the knot over others back to itself, starting with it. */
+  /** The shortest path from a record of the knot through others back to it. The record comes first. */
   cycle(start: GraphRecord): GraphRecord[];
 }
 
-/**
- * Which holders of a key a wait needs to be gone: all of them, the writers, or enough of them for its
- * permits.
- */
+/** Which holders of a key must release before a wait ends: all, the writers, or enough for its permits. */
 type Need = "all" | "writers" | "permits";
 
-/** A record, or the stuck holders of a key that some wait needs to be gone. */
+/** A record, or the stuck holders of a key that must release before some wait ends. */
 interface Node {
   readonly record: GraphRecord | null;
   readonly next: Node[];
-  /** The position in which the search found it; 0 before. */
+  /** Tarjan's index: the order in which the search found the node, or 0. */
   found: number;
-  /** The earliest node on the path of the search that it leads back to. */
+  /** Tarjan's lowlink: the smallest index that the node leads back to. */
   low: number;
   component: Component | null;
 }
@@ -75,7 +73,7 @@ interface Node {
 interface Component {
   readonly nodes: Node[];
   readonly records: GraphRecord[];
-  /** Whether a knot that was broken is in it, or it leads to one: it may come apart by itself. */
+  /** Whether it contains or leads to a knot that was broken. It may then end without another rejection. */
   isChanging: boolean;
 }
 
@@ -89,7 +87,7 @@ interface StuckRecord {
 /** A stuck record's wait for one key. */
 interface Pending {
   readonly of: StuckRecord;
-  /** For permits: it is blocked while stuck holders have more than this. */
+  /** For permits: the wait is blocked while the stuck holders have more permits than this. */
   readonly room: number;
 }
 
@@ -128,7 +126,7 @@ class KeyState {
     return (need === "all" ? this.count : this.writers) > 0;
   }
 
-  /** Waits that the current counts no longer block. */
+  /** Removes and returns the waits that the current counts no longer block. */
   takeUnblocked(): Pending[] {
     const { all, writers, permits } = this.pending;
     const taken: Pending[] = [];
@@ -143,7 +141,7 @@ class KeyState {
 }
 
 export class WaitGraph {
-  /** How many records, waits and edges were looked at: the cost of this graph, whatever the machine. */
+  /** How many records, waits and edges were visited: the cost of the graph, independent of the machine. */
   steps = 0;
   readonly #keys = new Map<string, KeyState>();
   readonly #stuck = new Map<GraphRecord, StuckRecord>();
@@ -164,8 +162,8 @@ export class WaitGraph {
   }
 
   /**
-   * Offers each knot to `isBroken`, which says whether it has broken the knot. A knot that waits for a
-   * broken one is only told to `defer`: permits that come back there may end it too.
+   * Calls `isBroken` with each knot. It returns whether it has broken the knot. A knot that waits for a
+   * broken one goes to `defer` instead, because the permits that are released there may end it too.
    */
   breakKnots(isBroken: (knot: Knot) => boolean, defer: (knot: Knot) => void = () => {}): boolean {
     let broken = false;
@@ -198,7 +196,7 @@ export class WaitGraph {
         key.pending[key.needOf(wait)].push({ of: stuck, room: wait.limit - wait.permits });
       }
     }
-    // The wait that is satisfied first comes last, where it is cheap to take.
+    // Descending need: the wait that ends first is last in the array, where `pop` takes it.
     for (const key of this.#keys.values()) key.pending.permits.sort((a, b) => a.room - b.room);
   }
 
@@ -309,7 +307,7 @@ export class WaitGraph {
     };
   }
 
-  /** Breadth first, so that the way is the shortest. */
+  /** A breadth-first search, which finds the shortest path. */
   #cycle(first: Node, component: Component): GraphRecord[] {
     // The last step leads to a key that the first record holds.
     const last = new Set(
@@ -342,7 +340,7 @@ function complete(first: Node, open: Node[]): Component {
   return component;
 }
 
-/** A record that waits for permits of its own key is no knot: others can give theirs back. */
+/** A single record that waits for permits of its own key is no knot: other holders can release theirs. */
 function isKnot({ records }: Component): boolean {
   return records.length > 1;
 }
@@ -355,7 +353,7 @@ function recordsTo(end: Node, from: ReadonlyMap<Node, Node | null>): GraphRecord
   return way.reverse();
 }
 
-/** Of the records of a knot the one that was granted last; all who see the knot agree on it. */
+/** The record of a knot that was granted last. Every process that sees the knot chooses the same one. */
 export function youngest(records: readonly GraphRecord[]): GraphRecord {
   return records.reduce((best, record) => {
     if (record.fence !== best.fence) return record.fence > best.fence ? record : best;

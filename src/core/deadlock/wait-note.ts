@@ -1,6 +1,7 @@
-// What somebody waits for, as the note in a held record says it. To a store the note is text and nothing else.
-// The plain case, one exclusive key of the same store, is written as that key; everything else as JSON.
-// A note is repeated with another number by a waiter that sees itself in a circle: so it is known to be alive and still waiting.
+// The codec of notes: what the holder of a record waits for, as text. A store does not interpret the
+// text. The plain case, one exclusive key of the same store, is written as that key, and everything else
+// as JSON. A waiter that finds itself in a cycle rewrites its note with a new generation number. Other
+// processes can therefore see that it is alive and still waiting.
 
 import type { LockInfo, Mode } from "../store.ts";
 
@@ -10,27 +11,28 @@ export interface Wait {
   readonly permits: number;
   readonly limit: number;
   /**
-   * Set when the keys are of another store than the one that the note is in: the fences of those who hold them. No name of a
-   * store is the same for everybody who uses it; that a key is held with this very fence is.
+   * Set if the keys are in another store than the note: the fences of their holders. Processes may reach a
+   * store by different URLs, so a store has no common name. A key and its fence identify the record instead.
    */
   readonly seen?: readonly bigint[];
 }
 
 export interface WaitNote {
   readonly waits: readonly Wait[];
-  /** 0 until its writer has seen a circle. */
-  readonly said: number;
+  /** 0 until its writer has seen a cycle. */
+  readonly generation: number;
 }
 
-/** Bytes of UTF-8. Longer notes are cut by whole keys: a circle through one that is left out is not seen. */
+/** In UTF-8. A longer note omits whole keys, and cycles through an omitted key are not found. */
 const MAX_NOTE_BYTES = 4_096;
 
 type Row = [mode: "x" | "s", permits: number, limit: number, seen: string[] | 0, ...keys: string[]];
 
-/** null when nothing of it can be said. */
-export function writeNote({ waits, said }: WaitNote): string | null {
+/** The text of a note, or null if not a single key fits into it. */
+export function writeNote({ waits, generation }: WaitNote): string | null {
   const [only] = waits;
-  if (said === 0 && waits.length === 1 && only !== undefined && isPlain(only)) return only.keys[0] as string;
+  if (generation === 0 && waits.length === 1 && only !== undefined && isPlain(only))
+    return only.keys[0] as string;
   const rows: Row[] = [];
   let bytes = 20;
   for (const { keys, mode, permits, limit, seen } of waits) {
@@ -45,14 +47,14 @@ export function writeNote({ waits, said }: WaitNote): string | null {
     }
     if (row.length > head.length) rows.push(row);
   }
-  return rows.length === 0 ? null : JSON.stringify([said, ...rows]);
+  return rows.length === 0 ? null : JSON.stringify([generation, ...rows]);
 }
 
 export function readNote(note: string): WaitNote {
   if (!note.startsWith("["))
-    return { waits: [{ keys: [note], mode: "exclusive", permits: 1, limit: 1 }], said: 0 };
+    return { waits: [{ keys: [note], mode: "exclusive", permits: 1, limit: 1 }], generation: 0 };
   try {
-    const [said, ...rows] = JSON.parse(note) as [number, ...Row[]];
+    const [generation, ...rows] = JSON.parse(note) as [number, ...Row[]];
     const waits = rows.map(([mode, permits, limit, seen, ...keys]): Wait => ({
       keys,
       mode: mode === "s" ? "shared" : "exclusive",
@@ -60,14 +62,14 @@ export function readNote(note: string): WaitNote {
       limit,
       ...(seen === 0 ? {} : { seen: seen.map(BigInt) }),
     }));
-    return { waits, said };
+    return { waits, generation };
   } catch {
-    // Not written by this version: it says nothing.
-    return { waits: [], said: 0 };
+    // Another version wrote the note. Ignore it.
+    return { waits: [], generation: 0 };
   }
 }
 
-/** Notes are written for detectors; people see the first key that is waited for. */
+/** Replaces the note of each holder by the first key that it waits for, for `inspect` and `list`. */
 export function forPeople(info: LockInfo): LockInfo {
   if (!info.holders.some((holder) => holder.waitingFor !== undefined)) return info;
   const holders = info.holders.map((holder) => {

@@ -1,4 +1,5 @@
-// Elections in virtual time: what ends a term, what ends an election, and what a broken store does to a campaign.
+// Elections in virtual time: what ends a term, what ends an election, and what a broken store does to a
+// campaign.
 
 import { expect, test } from "vitest";
 import type { Lease, Leader } from "../../index.ts";

@@ -1,6 +1,7 @@
-// One leader at a time: a lock that is campaigned for until somebody closes the election. The term is the lease; its fence is the
-// number of the term, larger for every later leader. A term is over when the lease is lost, when `lead` returns, or when this
-// process resigns; the next campaign of this process begins only after `lead` has returned, so it never leads twice at once.
+// Leader election over a lock: a process campaigns until the election is closed. A term is one lease, and
+// its fence is larger than that of every earlier term. The term ends when the lease is lost, when `lead`
+// returns, or when this process resigns. This process campaigns again only after `lead` has returned, so
+// its terms never overlap.
 
 import { isAbortOf, onAbort } from "../util/abort-listener.ts";
 import type { Lease } from "../api.ts";
@@ -10,25 +11,43 @@ import type { HeldLease } from "../lease/lease.ts";
 import type { Guarantees, HolderInfo } from "../store.ts";
 import type { System } from "../system.ts";
 
-/** Who leads, as the store shows it. */
+/** The current leader, in this process or another one. */
 export type Leader = HolderInfo;
 
+/**
+ * An election for one name.
+ *
+ * @example
+ * const election = locks.elect("scheduler", (lease) => runScheduler(lease.signal));
+ * process.once("SIGTERM", () => void election.close());
+ * await election.closed;
+ */
 export interface Election extends AsyncDisposable {
+  /** The key of the election. */
   readonly name: string;
-  /** Whether this process leads, read from the clock each time. */
+  /** Whether this process leads. Reads the clock each time. */
   readonly isLeader: boolean;
-  /** Whoever leads now, anywhere; null when nobody does. */
+  /** Resolves with the current leader anywhere, or with `null` if there is none. */
   leader(): Promise<Leader | null>;
-  /** The present leader, then every change, until the election is closed or the signal aborts. */
+  /**
+   * Iterates over the current leader and then every change, until the election is closed or `signal` aborts.
+   *
+   * @example
+   * for await (const leader of election.changes()) console.log(leader?.label ?? "no leader");
+   */
   changes(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<Leader | null>;
-  /** Ends the term of this process, if it leads; the campaign goes on. Resolves when `lead` has returned. */
+  /**
+   * Ends the term of this process, if it leads. The campaign continues. Resolves when `lead` has
+   * returned.
+   */
   resign(): Promise<void>;
   /** Ends the term and the campaign. Resolves when `lead` has returned. */
   close(): Promise<void>;
-  /** Resolves when the election is closed; rejects with what `lead` threw. */
+  /** Resolves when the election is closed. Rejects with the error that `lead` threw. */
   readonly closed: Promise<void>;
 }
 
+/** Runs while this process leads. The term ends when it returns. `lease.signal` tells it to stop. */
 export type Lead = (lease: Lease) => unknown;
 
 export interface ElectionDeps {
@@ -43,7 +62,7 @@ export interface ElectionDeps {
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 2_000;
-/** Between two terms of one process: others that wait come first, and a `lead` that returns at once does not spin. */
+/** The pause between two terms of one process. Other candidates can win, and a short `lead` does not spin. */
 const BREAK_MS = 10;
 
 export class RunningElection implements Election {
@@ -52,7 +71,7 @@ export class RunningElection implements Election {
   readonly #deps: ElectionDeps;
   readonly #lead: Lead | null;
   readonly #over = new AbortController();
-  /** Those who sleep, and whether a change of leader wakes them. */
+  /** Functions that end a sleep, and whether a change of leader in this process ends it. */
   readonly #sleepers = new Map<() => void, boolean>();
   #term: { readonly lease: HeldLease; readonly ended: Promise<void> } | null = null;
   #resigned = false;
@@ -101,7 +120,7 @@ export class RunningElection implements Election {
 
   async close(): Promise<void> {
     this.stop();
-    // What `lead` threw is told by `closed`.
+    // `closed` reports the error of `lead`.
     await this.closed.catch(() => {});
   }
 
@@ -117,8 +136,8 @@ export class RunningElection implements Election {
   }
 
   /**
-   * The locks are being closed. `closed` resolves when `lead` has returned, or rejects as ever if it throws
-   * before that.
+   * Stops because the locks are being closed. `closed` resolves when `lead` has returned, or rejects with its
+   * error.
    */
   stopForClose(): void {
     this.#term?.lease.notifyClosed();
@@ -179,7 +198,7 @@ export class RunningElection implements Election {
     }
   }
 
-  /** Whoever resigns stands aside for as long as others may take to notice, should the store keep no line. */
+  /** After a resignation, long enough for others to notice the free key on a store without a queue. */
   #breakMs(): number {
     return this.#resigned ? 2 * this.#deps.guarantees().pollMs : BREAK_MS;
   }
@@ -189,7 +208,7 @@ export class RunningElection implements Election {
     return ms * (0.5 + this.#deps.system.random() / 2);
   }
 
-  /** Ends early when the election does, and for an observer when something has changed here. */
+  /** Ends early if the election ends, and for an observer also after a change of leader in this process. */
   #sleep(ms: number, observer = false): Promise<void> {
     if (this.#over.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -209,7 +228,7 @@ export class RunningElection implements Election {
   }
 }
 
-/** What may be tried again is no answer; anything else is for the caller. */
+/** Resolves with undefined for a retryable error, and rethrows any other. */
 function retryable(error: unknown): undefined {
   if (LockError.is(error) && (error.retryable || error.code === "ERR_LOCK_ABORTED")) return undefined;
   throw error;

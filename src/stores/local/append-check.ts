@@ -50,7 +50,7 @@ closeSync(fd);
 
 export interface AppendCheck {
   readonly isAtomic: boolean;
-  /** For people: what was found. */
+  /** The result for messages. */
   readonly what: string;
 }
 

@@ -1,24 +1,24 @@
-// One atomic step over the records of one or several keys: decide by the rules (shared/ledger.ts), append,
-// and see whether the step counts. A step that does not count starts over with the newer records. All of it
-// is synchronous.
+// One atomic step over the records of one or several keys: decide by the rules (shared/ledger.ts), append
+// the new records, and check whether the line counts (log.ts). If it does not, start again with the newer
+// records. All of this is synchronous.
 
 import type { Io } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import { Ledger, type Wake } from "../shared/ledger.ts";
 import { emptyRecord, isIdle, type KeyRecord } from "../shared/record.ts";
-import { isRecord } from "../shared/record-shape.ts";
+import { isRecord } from "../shared/record-validation.ts";
 import { closedError, damaged, fileError } from "./errors.ts";
 import { CLAIM_MS } from "./guarantees.ts";
 import type { Log } from "./log.ts";
 import type { Entry } from "./log-format.ts";
 
-/** So many tries in a row before other work of this process gets its turn. */
+/** After this many tries, other work of this process runs. */
 const TRIES = 64;
 /** With more keys than this in the log, records are parsed again when they are used. */
 const PARSED_RECORDS = 4_096;
-/** In the place of the text of a key that the log does not mention. */
+/** The text of a key that is not in the log. */
 const NO_RECORD = "";
-/** A waiter that was silent for so long has left: its record is not carried over to the next log. */
+/** A waiter without a heartbeat for this long has left. The next log does not contain its record. */
 const FORGOTTEN_MS: number = CLAIM_MS * 60;
 
 export type Decide<T> = (ledger: Ledger, record: (key: string) => KeyRecord) => T;
@@ -45,12 +45,12 @@ export class AtomicStep {
     this.#context = context;
   }
 
-  /** Steps that are still trying end with an error. */
+  /** Steps that are still trying reject. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** `frees`: the step gives something back, so on a full disk it may use the spare file. */
+  /** `frees`: the step renews or releases, so on a full disk it may use the space of the spare file. */
   run<T>(keys: readonly string[], frees: boolean, io: Io, decide: Decide<T>): T | Promise<T> {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const done = this.#try(keys, frees, tries > 0, decide);
@@ -59,7 +59,7 @@ export class AtomicStep {
     return io.sleep(0).then(() => this.run(keys, frees, io, decide));
   }
 
-  /** Decides over copies of the newest records, without effect. */
+  /** Runs `decide` on copies of the newest records. Its changes are dropped. */
   read<T>(keys: readonly string[], decide: Decide<T>): T {
     const { log, path } = this.#context;
     if (this.#isStopped) throw closedError(keys[0]);
@@ -77,7 +77,7 @@ export class AtomicStep {
     return decide(this.#ledger(recordOf), recordOf as (key: string) => KeyRecord);
   }
 
-  /** Null if another process was faster. `isRetry`: the log was read to its end just before. */
+  /** Null if another process changed a record first. `isRetry`: the log was read to its end just before. */
   #try<T>(
     keys: readonly string[],
     frees: boolean,
@@ -87,8 +87,8 @@ export class AtomicStep {
     const { log, system, path } = this.#context;
     if (this.#isStopped) throw closedError(keys[0]);
     try {
-      // A decision over records that are out of date is not harmful: the log does not count it. So nothing is
-      // read first where the records of all keys are at hand. The append reads what is new.
+      // A decision over outdated records is harmless, because the log does not count it. If the records
+      // of all keys are parsed, read nothing first: the append reads the newer lines.
       const jsonKeys = keys.map(toJson);
       const isFresh = isRetry || !jsonKeys.every((jsonKey) => log.get(jsonKey)?.record);
       if (isFresh && !isRetry) log.refresh();
@@ -98,8 +98,7 @@ export class AtomicStep {
       const answer = decide(ledger, recordOf as (key: string) => KeyRecord);
       if (!takeChanges(changes)) {
         if (isFresh) return { answer };
-        // Nothing was appended, so nothing showed whether the records were the newest: look, and decide
-        // again.
+        // Without an append nothing has shown that the records are the newest: read, and decide again.
         log.refresh();
         return null;
       }
@@ -116,7 +115,7 @@ export class AtomicStep {
     }
   }
 
-  /** The entry that the step will write, with a record that may be changed in place. */
+  /** The entry for the step to write. The step may change its record in place. */
   #load(key: string, jsonKey: string): StepEntry {
     const entry = this.#context.log.get(jsonKey);
     if (entry !== undefined) {
@@ -134,7 +133,7 @@ export class AtomicStep {
     throw damaged(this.#context.path, "its record cannot be read", key);
   }
 
-  /** Parsed records that were changed in memory only, or are too many. */
+  /** Drops parsed records, because they were changed only in memory or because there are too many. */
   #forget(keys: readonly string[]): void {
     for (const key of keys) {
       const entry = this.#context.log.get(JSON.stringify(key));
@@ -169,8 +168,8 @@ function recordFinder(changes: readonly StepEntry[]): (key: string) => KeyRecord
 }
 
 /**
- * Writes the records into the entries, and says whether one of them changed. Then all are appended: of
- * several keys the unchanged ones were relied on too.
+ * Writes the records into the entries, and returns whether one of them changed. The step then appends all of
+ * them, because the decision also depends on the unchanged ones.
  */
 function takeChanges(changes: readonly StepEntry[]): boolean {
   let isChanged = false;
@@ -183,7 +182,10 @@ function takeChanges(changes: readonly StepEntry[]): boolean {
   return isChanged;
 }
 
-/** The last fence of a record that nobody needs after this time. Null if it is in use, or damaged. */
+/**
+ * The last fence of a record without live holders or waiters at this time. Null if it has some or is
+ * damaged.
+ */
 export function lastFenceIfOver(text: string, timeMs: number): number | null {
   const record = parseRecord(text);
   if (record === null) return null;
@@ -201,7 +203,7 @@ function parseRecord(text: string): KeyRecord | null {
   }
 }
 
-/** Microseconds are exact enough, and shorter to write. */
+/** Rounds to µs, so that the text of a record is short. */
 function micros(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
 }

@@ -8,7 +8,7 @@ import { UnsupportedError } from "../../core/errors.ts";
 const REGISTRY_KEY =
   "HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Memory Management\\PrefetchParameters";
 
-/** Where the platform tells its boot id. The macOS and Windows rows have not been run on those systems. */
+/** How to read the boot id of each platform. The macOS and Windows rows are untested on those systems. */
 const SOURCES: Readonly<Partial<Record<NodeJS.Platform, () => string>>> = {
   linux: () => readFileSync("/proc/sys/kernel/random/boot_id", "latin1"),
   darwin: () => output("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"]),
@@ -24,7 +24,7 @@ export function readBootId(platform: NodeJS.Platform = process.platform): string
     cause = error;
   }
   throw new UnsupportedError(
-    `the local store cannot tell one boot of this ${platform} machine from another. ` +
+    `the local store needs the boot id of this machine and cannot read it on ${platform}. ` +
       "Use memory: within one process, or a store with a server",
     { cause },
   );

@@ -1,5 +1,5 @@
-// Errors of the file system as errors of ours: what happened, to which file, and what to do (P17). The cause
-// is kept.
+// Converts errors of the file system: what happened, to which file, and what to do (P17). The original error
+// is the `cause`.
 
 import { LockError, StoreUnavailableError, UnsafeStoreError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
@@ -41,10 +41,10 @@ export function fileError(error: unknown, doing: string, path: string, key?: str
   );
 }
 
-/** A log that cannot be understood is never taken for free keys (P19). */
+/** A damaged log never means that its keys are free (P19). */
 export function damaged(path: string, what: string, key?: string): UnsafeStoreError {
   const name = key === undefined ? "its key" : showKey(key);
-  return new UnsafeStoreError(`the file ${path} is damaged (${what}), so nobody can know who holds ${name}`, {
+  return new UnsafeStoreError(`the file ${path} is damaged (${what}), so the holder of ${name} is unknown`, {
     setting: path,
     fix: "stop every process that uses this directory, then delete the file",
     key,
@@ -63,7 +63,7 @@ export function otherVersion(path: string, found: number, own: number, key?: str
   );
 }
 
-/** Root reads the directory of another user, and changes nothing there. */
+/** The error for a change in a directory that belongs to another user than root. */
 export function readOnlyError(path: string, owner: number, key?: string): UnsafeStoreError {
   return new UnsafeStoreError(
     `root does not take locks in ${path}, which belongs to user ${owner} and could lead root to other files`,

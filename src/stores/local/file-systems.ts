@@ -1,10 +1,10 @@
-// What kind of file system a directory is on, where that matters for locks. Read from the kernel's list of
-// mounts, which names what statfs(2) calls FUSE: a share of another machine, or a layer of this container.
+// Detects file systems that other machines may share, and the layers of containers. It reads the kernel's
+// list of mounts, which also names the types that statfs(2) reports only as FUSE.
 
 import { readFileSync, statfsSync } from "node:fs";
 
 export interface Mount {
-  /** What of the file system is seen here. */
+  /** The directory of the file system that is mounted. */
   readonly root: string;
   readonly point: string;
   readonly type: string;
@@ -12,19 +12,22 @@ export interface Mount {
 }
 
 /**
- * Other machines may have them mounted too. 9p, virtiofs and their like are what a virtual machine shares a
- * host's directory by.
+ * Other machines may mount the same file system. A virtual machine sees a directory of its host through 9p,
+ * virtiofs and similar types.
  */
 const REMOTE = new Set([
   ...["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "prl_fs", "ceph", "afs", "coda"],
   ...["lustre", "gfs2", "ocfs2", "gpfs", "beegfs", "glusterfs", "orangefs", "pvfs2", "fuse"],
 ]);
-/** Of this machine alone. Every other `fuse.*` is taken for a share: most are, and none says. */
+/**
+ * Only this machine uses these. Every other `fuse.*` counts as shared: most are, and the type does not
+ * tell.
+ */
 const FUSE_OF_THIS_MACHINE = new Set([
   ...["fuse.fuse-overlayfs", "fuse.lxcfs", "fuse.bindfs", "fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs"],
   ...["fuse.ntfs-3g", "fuse.exfat"],
 ]);
-/** What a container's own files are on. */
+/** The types of a container's root file system. */
 const LAYERS = new Set(["overlay", "aufs", "fuse.fuse-overlayfs"]);
 
 /** The types of statfs(2), for a directory whose mount is not in the list: the root of a chroot. */
@@ -37,7 +40,7 @@ const BY_NUMBER: ReadonlyMap<number, string> = new Map([
   [0x00c36400, "ceph"],
 ]);
 
-/** "" where the kernel does not tell. */
+/** The kernel's list of mounts, or "" if it cannot be read. */
 export function readMounts(): string {
   try {
     return readFileSync("/proc/self/mountinfo", "utf8");
@@ -47,7 +50,8 @@ export function readMounts(): string {
 }
 
 /**
- * The mount that `path` is on: the deepest, and of those on one another the last. See proc_pid_mountinfo(5).
+ * The mount that contains `path`: the one with the longest mount point, and among equal ones the last. See
+ * proc_pid_mountinfo(5).
  */
 export function mountOf(mounts: string, path: string): Mount | null {
   let found: Mount | null = null;
@@ -63,7 +67,7 @@ export function mountOf(mounts: string, path: string): Mount | null {
   return found;
 }
 
-/** Spaces and their like are written as \040. */
+/** The kernel writes a space as \040, and escapes some other characters in the same way. */
 function plain(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_all, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
@@ -74,12 +78,12 @@ function isRemote(type: string): boolean {
   return REMOTE.has(type) || (type.startsWith("fuse.") && !FUSE_OF_THIS_MACHINE.has(type));
 }
 
-/** Whether this is what a container's root file system is made of. */
+/** Whether the mount is the root file system of a container. */
 export function isLayer({ type, point }: Mount): boolean {
   return point === "/" && LAYERS.has(type);
 }
 
-/** The name of the file system if other machines may be on it too, else null. `path` has no links in it. */
+/** The name of the file system if other machines may share it, else null. `path` has no symbolic links. */
 export function remoteFileSystem(path: string, mounts: string = readMounts()): string | null {
   const mount = mountOf(mounts, path);
   if (mount === null) return BY_NUMBER.get(statfsSync(path).type) ?? null;

@@ -94,7 +94,7 @@ export class Folder {
     this.#fds = fds;
   }
 
-  /** Null if there is no folder and the directory is only read. */
+  /** Null if there is no folder and the directory is read-only. */
   static open(options: FolderOptions): Folder | null {
     const { directory } = options;
     const name = folderName(options.bootId, options.namespace);
@@ -118,7 +118,7 @@ export class Folder {
     }
   }
 
-  /** False once somebody moved or replaced the folder: other processes no longer find this one. */
+  /** False after the folder was moved or replaced: other processes no longer find this one. */
   isLinked(): boolean {
     return lstatSync(this.path, { throwIfNoEntry: false })?.ino === this.#inode;
   }
@@ -158,8 +158,8 @@ export class Folder {
   }
 
   /**
-   * Takes a folder without a log out of the way. Processes that still use it notice that their files are
-   * gone.
+   * Renames a folder without a log, so that a new one can be made. Processes that still use it notice that
+   * their files are gone.
    */
   setAside(randomId: string): void {
     const around = join(this.base, "..");
@@ -175,7 +175,7 @@ export class Folder {
   }
 }
 
-/** Mode bits that everybody who may write to the directory needs. */
+/** The mode bits that give access to all users who may write to the directory. */
 export function sharedBits({ stats, isShared }: LockDirectory): number {
   if (!isShared) return 0;
   return ((stats.mode & 0o020) === 0 ? 0 : 0o060) | ((stats.mode & 0o002) === 0 ? 0 : 0o006);
@@ -193,7 +193,7 @@ function createFile(path: string, directory: LockDirectory): number {
   }
 }
 
-/** The folder appears complete or not at all. */
+/** Makes the folder under another name and renames it, so that it appears complete or not at all. */
 function build(options: FolderOptions, around: string, path: string): void {
   const { directory } = options;
   const draft = join(around, `.new-${options.randomId()}`);
@@ -250,11 +250,11 @@ function descriptorPath(path: string, fds: number[]): string {
   return `/proc/self/fd/${fd}`;
 }
 
-/** What was checked is what is used from now on. */
+/** Checks that the opened directory is the one whose owner and mode were checked. */
 function rejectReplaced({ path, stats }: LockDirectory, fd: number): void {
   const { dev, ino } = fstatSync(fd);
   if (dev === stats.dev && ino === stats.ino) return;
-  throw new UnsafeStoreError(`the local store rejects ${path}: another user replaced it just now`, {
+  throw new UnsafeStoreError(`the local store rejects ${path}: another user replaced it during this call`, {
     setting: path,
     fix: "name a directory that no other user can replace",
   });
@@ -269,7 +269,7 @@ function isTooLong(folder: string): boolean {
 
 function tooLong(path: string): UnsafeStoreError {
   return new UnsafeStoreError(
-    `the path ${path} is too long: with the name of a socket it has more than ${LONGEST_ADDRESS_BYTES} bytes`,
+    `the path of a socket must be at most ${LONGEST_ADDRESS_BYTES} bytes, got more in ${path}`,
     { setting: path, fix: "name a directory with a shorter path" },
   );
 }

@@ -1,18 +1,18 @@
-// What the local store promises, as data. Every number here is kept by a test.
+// The guarantees of the local store. A test checks every number here.
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** A chosen waiter may take so long to answer; it beats four times in that time. */
+/** The claim window of a chosen waiter. A waiter sends four heartbeats in this time. */
 export const CLAIM_MS = 1_000;
 export const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
 export const localGuarantees: Guarantees = {
-  // Within one boot; a new boot starts a new directory, and the wall clock alone keeps fences growing over
-  // it.
+  // Within one boot. Each boot has a folder of its own, and only the wall clock keeps fences growing across
+  // boots.
   fence: "G3",
   ends: "lease",
-  // Milliseconds in practice: the kernel closes the dead holder's socket and its next in line looks. This is
-  // the bound when that news is lost too.
+  // Milliseconds in practice: the kernel closes the socket of the dead holder, and the next waiter attempts
+  // again. This is the bound if the waiter does not notice the closed socket.
   freeAfterCrashMs: CLAIM_MS,
   order: "fifo",
   wakes: "push",

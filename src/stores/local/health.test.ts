@@ -1,4 +1,5 @@
-// What the local store finds about the place of its directory: the rules, on what kernels and containers really say.
+// What the local store finds about the place of its directory: the rules, on what kernels and containers
+// really say.
 
 import { describe, expect, it } from "vitest";
 import { environmentFindings } from "./health.ts";

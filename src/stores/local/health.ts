@@ -1,4 +1,4 @@
-// Whether this directory is a safe place for locks, and which processes can use it: what `doctor` prints.
+// Findings for `doctor`: whether the directory is safe for locks, and which processes share it.
 
 import { realpathSync } from "node:fs";
 import { showKey } from "../../core/key.ts";
@@ -11,7 +11,7 @@ import type { LockDirectory } from "./lock-directory.ts";
 import { isContainer, type Machine, thisMachine } from "./machine.ts";
 import type { Session } from "./session.ts";
 
-/** `isDefault`: nobody named a directory. */
+/** `isDefault`: the caller did not name a directory. */
 export async function findings(session: Session, isDefault: boolean): Promise<readonly Finding[]> {
   const { directory } = session;
   return [
@@ -23,7 +23,7 @@ export async function findings(session: Session, isDefault: boolean): Promise<re
   ];
 }
 
-/** What follows from where the directory is. `path` has no links in it. */
+/** Findings about the location of the directory. `path` has no symbolic links. */
 export function environmentFindings(path: string, machine: Machine, isDefault = false): readonly Finding[] {
   return [
     ...privateTmp(path, machine),
@@ -32,7 +32,7 @@ export function environmentFindings(path: string, machine: Machine, isDefault = 
   ];
 }
 
-/** Nobody chose this directory, and processes of other users do not use it. */
+/** Root uses its default directory, which processes of other users do not use. */
 function defaultOfRoot(path: string): Finding {
   return {
     id: "default-as-root",
@@ -65,7 +65,7 @@ function damagedRecords(session: Session): Finding[] {
       id: "damaged-records",
       level: "danger",
       what: `the records of ${keys.length} keys in ${session.folder.path} are damaged: ${shown}`,
-      why: "nobody can know who holds these keys, so nobody can take them; list and ls leave them out",
+      why: "the holders of these keys are unknown, so nobody can take them; list and ls omit them",
       fix: `stop every process that uses this directory, then delete ${session.folder.path}`,
     },
   ];
@@ -111,7 +111,7 @@ function privateTmp(path: string, { mounts }: Machine): Finding[] {
   ];
 }
 
-/** A default directory inside a container is nobody's choice: that is worth a warning. */
+/** In a container, a default directory is a warning, because the caller has not chosen it. */
 function container(path: string, machine: Machine, isDefault: boolean): Finding[] {
   if (!isContainer(machine)) return [];
   const mount = mountOf(machine.mounts, path);

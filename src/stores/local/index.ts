@@ -9,17 +9,18 @@ import type { LocalOpenStore } from "./store.ts";
 export { localGuarantees } from "./guarantees.ts";
 export type { LocalOptions } from "./options.ts";
 
+/** The local store. */
 export interface LocalStore extends Store {
   /**
-   * The descriptor that proves that this process lives, of the store that was opened last; null if none is
-   * open. A child that inherits it keeps every key of this process taken until the child ends too, even if
-   * this process is killed.
+   * The file descriptor by which other processes see that this process is alive. It belongs to the store
+   * that was opened last, and is null if no store is open. A child that inherits it keeps every key of
+   * this process taken until the child ends too, even if this process is killed.
    */
   lifeline(): number | null;
 }
 
 /**
- * The embedded store.
+ * The embedded store: all processes of one machine, without a server.
  *
  * @example
  * const locks = createLocks(local({ dir: "/var/lib/phones/locks" }));

@@ -1,5 +1,5 @@
-// The holders and waiters of a key, and all keys. Processes that are named in a record are asked first, so
-// that the dead are not shown.
+// `inspect` and `list`. They first check which processes of a record are alive, so that they do not show dead
+// ones.
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import type { Io, LockInfo } from "../../core/store.ts";
@@ -7,7 +7,7 @@ import type { System } from "../../core/system.ts";
 import { lockInfo } from "../shared/record.ts";
 import type { Session } from "./session.ts";
 
-/** So many keys are looked at before other work of the process gets its turn. */
+/** After this many keys, other work of the process runs. */
 const KEYS_AT_ONCE = 256;
 
 export async function inspectKey(session: Session, key: string, nowMs: number): Promise<LockInfo | null> {
@@ -17,13 +17,14 @@ export async function inspectKey(session: Session, key: string, nowMs: number): 
   });
   if (others.length > 0) await session.peers.ask([...new Set(others)]);
   return session.steps.read([key], (ledger, record) => {
-    ledger.sweepLine(record(key));
+    ledger.sweepQueue(record(key));
     return lockInfo(record(key), nowMs);
   });
 }
 
 /**
- * Keys whose records are damaged. `list` leaves them out, so that one of them does not hide all others (P17).
+ * Keys whose records are damaged. `list` omits them, so that one damaged record does not hide all others
+ * (P17).
  */
 export function damagedKeys(session: Session): string[] {
   return keysIn(session).filter((key) => {

@@ -21,10 +21,10 @@ const WORLD_WRITES = 0o002;
 const STICKY = 0o1000;
 const ROOT_DIRECTORY: string = process.platform === "darwin" ? "/var/run/holdfast" : "/run/holdfast";
 
-/** The user that this process acts as. Windows has no user ids: there every file counts as the user's own. */
+/** The effective user of this process. Windows has no user ids: there every file counts as the user's own. */
 export interface User {
   readonly uid: number | null;
-  /** Of the passwd entry, not of the environment; null if there is no entry. */
+  /** From the passwd entry, not from the environment. Null if there is no entry. */
   readonly home: string | null;
 }
 
@@ -52,7 +52,7 @@ export function currentUser(): User {
   return { uid: process.geteuid?.() ?? null, home };
 }
 
-/** `temporary` is another place only in tests. */
+/** Only tests pass `temporary`. */
 export function defaultDirectory(user: User, temporary = "/tmp"): string {
   if (user.uid === 0) return ROOT_DIRECTORY;
   if (user.home !== null && isOwnLocalDirectory(user.home, user)) return join(user.home, ".holdfast");
@@ -94,8 +94,7 @@ function openNamed(path: string, user: User): LockDirectory {
   try {
     makeDirectory(path);
     const stats = statSync(path);
-    if (!stats.isDirectory())
-      throw new InvalidArgumentError(`the local store needs a directory, and ${path} is a file`);
+    if (!stats.isDirectory()) throw new InvalidArgumentError(`dir must be a directory, got the file ${path}`);
     rejectRemote(path);
     const isShared = user.uid !== null && (stats.mode & GROUP_OR_WORLD_WRITES) !== 0;
     const isReadOnly = user.uid === 0 && stats.uid !== 0;
@@ -108,7 +107,7 @@ function openNamed(path: string, user: User): LockDirectory {
   } catch (error) {
     if (errno(error) !== "ENOENT") throw fileError(error, "use the directory", path);
     throw new InvalidArgumentError(
-      `the local store cannot make ${path}: its parent ${dirname(path)} does not exist. Make it first`,
+      `the local store cannot create ${path}: its parent ${dirname(path)} does not exist. Create it first`,
       { cause: error },
     );
   }
@@ -146,7 +145,7 @@ function isOwnLocalDirectory(path: string, user: User): boolean {
   return (user.uid === null || stats.uid === user.uid) && remoteFileSystem(path) === null;
 }
 
-/** Two machines do not meet on a network file system: each has its own clock and its own sockets (P19). */
+/** Machines cannot share locks on a network file system: each has its own clock and its own sockets (P19). */
 function rejectRemote(path: string): void {
   const name = remoteFileSystem(path);
   if (name === null) return;

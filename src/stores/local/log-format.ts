@@ -1,28 +1,28 @@
-// The lines of the lock log. Each line is framed so that a reader can tell a complete line from a cut or a
-// damaged one:
+// The lines of the lock log. Each line is framed so that a reader can tell a complete line from a cut or
+// a damaged one:
 //
 //   LF  <bytes of meta> <bytes of records> <CRC-32 of meta> <CRC-32 of records>  SP  meta  records  LF
 //
 // The four numbers have eight hex digits each. Meta has fields that are separated by TAB:
 //
-//   head  TAB format TAB floor TAB namespace    first line; no fence up to `floor` is given again
-//   kept  TAB key                               a record that the log before this one had
-//   step  TAB id (TAB version TAB key)...       new records, and the versions that they were made from
-//   seal  TAB time                              ends the log; later lines are void
+//   head  TAB format TAB floor TAB namespace    first line; no fence up to `floor` is given again kept
+// TAB key                               a record that the log before this one had step  TAB id (TAB
+// version TAB key)...       new records, and the versions that they were made from seal  TAB time
+// ends the log; later lines are void
 //
 // `kept` and `step` are followed by their records, separated by TAB. Keys and records are JSON, which
 // contains no raw TAB or LF. Three kinds of lines are not complete:
-// - A line that is shorter than its frame says was cut by a kill or a full disk. It counts for nobody.
-// - If only the records are damaged, the line counts as usual and its keys are rejected. Other keys go on
-//   (P17).
-// - If the frame or meta is damaged, nobody can know which keys it names. The whole log is rejected (P19).
+// - A line that is shorter than its frame says was cut by a kill or a full disk. Every reader ignores it.
+// - If only the records are damaged, the line counts as usual and its keys are rejected. Other keys still
+//   work (P17).
+// - If the frame or meta is damaged, the keys of the line are unknown. The whole log is rejected (P19).
 
 import { crc32 } from "node:zlib";
 import type { KeyRecord } from "../shared/record.ts";
 
 export const LOG_FORMAT = 1;
 
-/** In the place of a record that is damaged: no record at all. */
+/** The text of a damaged record. */
 const DAMAGED_RECORD = "";
 
 const LF = 10;
@@ -33,14 +33,14 @@ const FRAME_BYTES: number = 4 * DIGITS + 1;
 const FIRST_BUFFER_BYTES = 1 << 16;
 
 /**
- * What a line says of one key. `key` and `text`, the record, are JSON as they stand in the log. In a line,
- * `version` is the one that the change was made from; once the line counts, it is the version of the line.
+ * The part of a line about one key. `key` and `text` (the record) are the JSON of the log. In a new line,
+ * `version` is the version that the change was made from. Once the line counts, it is the line's own version.
  */
 export interface Entry {
   readonly key: string;
   version: number;
   text: string;
-  /** The parsed record, where it is at hand. */
+  /** The parsed record, or null if it is not parsed yet. */
   record: KeyRecord | null;
 }
 
@@ -52,7 +52,7 @@ export type Line =
 
 let buffer = Buffer.allocUnsafe(FIRST_BUFFER_BYTES);
 
-/** Only tests name another format. */
+/** Only tests pass another format. */
 export function headLine(floor: number, namespace: string, format: number = LOG_FORMAT): Buffer {
   return frame(`head\t${format}\t${floor}\t${JSON.stringify(namespace)}`, "");
 }
@@ -75,7 +75,7 @@ export function sealLine(timeMs: number): Buffer {
   return frame(`seal\t${timeMs}`, "");
 }
 
-/** The next call reuses the memory of the line that is returned. */
+/** Returns a view of a shared buffer, which the next call overwrites. */
 function frame(meta: string, records: string): Buffer {
   // UTF-8 needs at most three bytes per UTF-16 code unit.
   const room = FRAME_BYTES + 2 + (meta.length + records.length) * 3;
@@ -135,7 +135,7 @@ function entryOf(key: string, version: number, text = DAMAGED_RECORD): Entry {
   return { key, version, text, record: null };
 }
 
-/** The nth number of the frame in `buffer`. By hand, because it is done for every line. */
+/** Writes the nth number of the frame into `buffer`. Hand-written, because it runs for every line. */
 function writeNumber(index: number, value: number): void {
   let rest = value;
   for (let at = index * DIGITS + DIGITS; at > index * DIGITS; at -= 1) {

@@ -1,23 +1,23 @@
-// An append-only log of record changes that all processes of a folder share. It decides which of two steps
-// was first.
+// An append-only log of record changes that all processes of a folder share. It decides which of two
+// concurrent steps was first.
 //
-// How one step is made (several keys are one step):
+// A step, for one or several keys:
 // 1. Decide over the records that are known so far. Append one line that names the new records and the
-//    version of each record that the decision was made from. A version is the offset of the line that wrote
-//    the record.
+//    version of each record that the decision was made from. A version is the offset of the line that
+//    wrote the record.
 // 2. Read what was appended since the last read, including the own line.
-// 3. The line counts if every version in it is the newest at its place in the log. Everybody computes the
-//    same verdict from the same bytes, without a clock. If the line does not count, start again from the new
-//    records.
-// The kernel orders the appends (O_APPEND). No process holds anything inside a step, so a process that is
-// stopped or killed blocks nobody.
+// 3. The line counts if every version in it is the newest one at the line's position in the log. All
+//    processes compute the same verdict from the same bytes, without a clock. If the line does not count,
+//    start again with the new records. The kernel orders the appends (O_APPEND). A step holds no lock, so
+//    a process that is stopped or killed in a step blocks no other.
 //
 // How a log is replaced (log.<n> by log.<n+1>):
 // 1. A process that finds the log too long appends a `seal`. Lines after the seal are void.
-// 2. Whoever reads the seal writes the live records to a draft, checks that log.<n> still exists, and links
-//    the draft as log.<n+1>. EEXIST means that another process was faster.
+// 2. Whoever reads the seal writes the live records to a draft, checks that log.<n> still exists, and
+//    links the draft as log.<n+1>. EEXIST means that another process was faster.
 // 3. The process whose link succeeded removes old logs, the oldest first, each after the drafts up to its
-//    number. A draft of a stopped process is therefore gone before its number could be linked a second time.
+//    number. A draft of a stopped process is therefore gone before its number could be linked a second
+//    time.
 
 import {
   closeSync,
@@ -51,7 +51,7 @@ const LONGEST_CHUNK_BYTES = 1 << 22;
 /** A log of this length is replaced, or one of four times its first records if that is more. */
 const LONGEST_LOG_BYTES = 1 << 20;
 const GROWTH = 4;
-/** So many listings without a log mean that somebody deleted it, not that it was being replaced. */
+/** After this many listings without a log, it was deleted, and is not just being replaced. */
 const LISTINGS = 100;
 
 export interface LogOptions {
@@ -59,13 +59,13 @@ export interface LogOptions {
   /** Names this opened store in its lines and drafts. */
   readonly self: string;
   readonly isReadOnly: boolean;
-  /** Null if the record is still in use at this time, else the last fence that it may have given. */
+  /** Null if the record is still in use at this time, else the largest fence that it may have granted. */
   lastFenceIfOver(text: string, timeMs: number): number | null;
   /** Replaces a longer log. Tests choose a small one. */
   readonly longestBytes?: number | undefined;
 }
 
-/** No file in the folder is a log: somebody deleted it. */
+/** The folder has no log, because it was deleted. */
 export class MissingLogError extends Error {}
 
 let chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
@@ -82,7 +82,7 @@ export class Log {
   #floor = 0;
   #sealedAtMs: number | null = null;
   #appended = 0;
-  /** The line whose verdict is looked for, and its verdict. */
+  /** The id of the own line, and its verdict once the line was read. */
   #ownId = "";
   #ownVerdict: boolean | null = null;
 
@@ -101,7 +101,7 @@ export class Log {
     return this.#number;
   }
 
-  /** No fence at or below it is given again, whatever the key. */
+  /** New fences are larger than this, for every key. */
   get floor(): number {
     return this.#floor;
   }
@@ -120,7 +120,7 @@ export class Log {
 
   /**
    * Makes all of the changes or none, and keeps them as the entries of their keys. False if another process
-   * changed one of the keys first. With `mayUseSpare` a full disk gives up its spare file for this line.
+   * changed one of the keys first. `mayUseSpare`: on a full disk, delete the spare file to write this line.
    */
   append(changes: readonly Entry[], timeMs: number, mayUseSpare: boolean): boolean {
     this.#appended += 1;
@@ -129,7 +129,7 @@ export class Log {
     withSpare(this.#options.folder, mayUseSpare, () => writeWhole(this.#fd, line));
     const got = readSync(this.#fd, chunk, 0, chunk.length, this.#readTo);
     const before = got - line.length;
-    // Most of the time the own line comes last and need not be parsed.
+    // Usually the own line is the last one and needs no parsing.
     const ownIsLast =
       before >= 0 &&
       (before === 0 || chunk[before - 1] === LF) &&
@@ -190,13 +190,13 @@ export class Log {
       const from = this.#readTo;
       this.#take(got);
       if (got < chunk.length) return;
-      // A line that is longer than the buffer, or a long way to go.
+      // Grow the buffer for a line that does not fit, and for a long log.
       if (this.#readTo === from || chunk.length < LONGEST_CHUNK_BYTES)
         chunk = Buffer.allocUnsafe(chunk.length * 2);
     }
   }
 
-  /** Takes in the complete lines of the first `got` bytes. The rest is read again next time. */
+  /** Applies the complete lines of the first `got` bytes. The next read repeats the rest. */
   #take(got: number): void {
     const last = got === 0 ? -1 : chunk.lastIndexOf(LF, got - 1);
     let at = 0;
@@ -252,8 +252,8 @@ export class Log {
   }
 
   /**
-   * Ends this log. The draft is written first, because a sealed log serves nobody until the next one is
-   * there: on a full disk the log grows on instead.
+   * Ends this log. It writes the draft of the next log first, because no step is possible between the
+   * seal and the next log. On a full disk, this log simply grows.
    */
   #seal(timeMs: number): void {
     const draft = this.#draftPath(this.#number + 1);
@@ -269,7 +269,7 @@ export class Log {
     remove(draft);
   }
 
-  /** Goes on to the next log and makes it if nobody has. False if a reader finds none. */
+  /** Opens the next log, and makes it if it does not exist. False if a read-only process finds none. */
   #followSeal(): boolean {
     const next = this.#number + 1;
     if (this.#open(next)) return true;
@@ -385,18 +385,18 @@ function numberOf(name: string): number {
   return Number(name.split(".")[1]);
 }
 
-/** A line that could not be written whole counts for nobody: the disk is full. */
+/** Throws ENOSPC if the disk took only a part of the bytes. Every reader ignores an incomplete line. */
 function writeWhole(fd: number, bytes: Buffer): void {
   const wrote = writeSync(fd, bytes, 0, bytes.length, null);
   if (wrote === bytes.length) return;
   throw Object.assign(new Error("a line was written in part"), { code: "ENOSPC" });
 }
 
-/** It may be gone already, or belong to another user in a shared directory. */
+/** Ignores errors: the file may be gone, or belong to another user of a shared directory. */
 function remove(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // What stays is removed by the next process.
+    // The next process removes the file.
   }
 }

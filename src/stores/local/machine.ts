@@ -1,16 +1,15 @@
-// What this machine is, where that decides which processes share the local store: a whole machine or a
-// container.
+// Detects containers, because processes in a container may not share the local store with other processes.
 
 import { existsSync, readlinkSync } from "node:fs";
 import { isLayer, mountOf, readMounts } from "./file-systems.ts";
 
-/** What the kernel and a container's manager tell of this machine. Tests have machines of their own. */
+/** What the kernel and the container manager report about this machine. Tests pass other values. */
 export interface Machine {
   /** /proc/self/mountinfo */
   readonly mounts: string;
   /** /proc/self/ns/pid; "" where it cannot be read. */
   readonly pidNamespace: string;
-  /** A container's manager left its file. An image that was booted as a virtual machine has it too. */
+  /** The file of a container manager exists. It also exists in an image that runs as a virtual machine. */
   readonly isMarked: boolean;
   readonly isRoot?: boolean;
 }

@@ -1,11 +1,10 @@
 // The listening socket of an opened store. It has two uses:
-// 1. Notifications arrive here: a release wakes the next waiter, a revocation reaches the holder. A message
-//    is a hint and nothing more. If it is malformed, hostile or lost, it costs one needless attempt, or a
+// 1. It receives notifications: a release wakes the next waiter, a revocation reaches the holder. A
+//    message is only a hint. If it is malformed, hostile or lost, it costs one needless attempt, or a
 //    poll.
-// 2. It proves that the process lives. The kernel closes it with the last process that has it, however that
-//    process ended, and then rejects whoever connects. A child that inherits the descriptor keeps the proof
-//    alive.
-// Neither the socket nor a connection keeps the process alive.
+// 2. It proves that the process lives. The kernel closes it with the last process that has it, however
+//    that process ended, and then refuses connections. A child that inherits the descriptor keeps the
+//    socket open. Neither the socket nor a connection keeps the process alive.
 
 import { renameSync, statSync, unlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
@@ -33,8 +32,7 @@ export class NotificationSocket {
   ): Promise<NotificationSocket> {
     const isFile = process.platform !== "win32";
     const path = folder.address(name);
-    // It gets its name once it listens. A socket that is named and does not listen would look like that of a
-    // dead process.
+    // Rename the socket to its name once it listens. Before that, it would look like that of a dead process.
     const draft = isFile ? folder.address(`.${name}`) : path;
     const server = createServer();
     const socket = new NotificationSocket(server, path);
@@ -51,20 +49,21 @@ export class NotificationSocket {
     }
   }
 
-  /** See LocalStore.lifeline. Null where the runtime does not tell. */
+  /** See LocalStore.lifeline. Null if the runtime does not expose the descriptor. */
   get descriptor(): number | null {
     const handle = (this.#server as unknown as { _handle?: { fd?: number } | null })._handle;
     const fd = handle?.fd;
     return fd === undefined || fd < 0 ? null : fd;
   }
 
-  /** False once somebody removed the socket: other processes can no longer reach this one. */
+  /** False after the socket was removed: other processes can no longer reach this one. */
   isLinked(): boolean {
     return process.platform === "win32" || statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
   }
 
   /**
-   * `keepName` leaves the dead socket behind, as the proof that whatever still names it belongs to nobody.
+   * `keepName` leaves the file of the closed socket. It proves that the process of a record that names it is
+   * dead.
    */
   async close(keepName: boolean): Promise<void> {
     for (const socket of this.#callers) socket.destroy();
@@ -112,8 +111,7 @@ function parse(line: string): Message | null {
 }
 
 /**
- * A socket gets its mode from the umask, because to change it by path is not safe in a directory of several
- * users.
+ * Sets the mode of the socket by the umask. Changing it by path is not safe in a directory of several users.
  */
 function listen(server: Server, path: string, shared: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -130,8 +128,8 @@ function listen(server: Server, path: string, shared: number): Promise<void> {
 }
 
 /**
- * Null in a worker thread, which cannot set it. Other users then learn of this process's death by its ttl
- * only.
+ * Null in a worker thread, which cannot set it. Processes of other users then cannot connect, so they notice
+ * the death of this process only when its ttl ends.
  */
 function setUmask(mask: number): number | null {
   try {

@@ -1,12 +1,10 @@
 // Connections to the sockets of other processes. They carry notifications, and they show which processes
-// live:
-//   accepted      alive; also a stopped process, for which the kernel accepts
-//   ECONNREFUSED  dead: nobody has the listening socket any more (Windows: the named pipe is not found)
-//   anything else unknown, which counts as alive until its leases end. A missing socket proves nothing:
-//                 somebody may have deleted it.
-// A connection stays open while somebody watches the process. Its end is a reason to ask again: the process
-// died, or only its child has the socket now. Each waiter watches the process right before it in the queue,
-// so a death wakes one (P14).
+// are alive: accepted      alive; also a stopped process, for which the kernel accepts ECONNREFUSED
+// dead: no process has the listening socket any more (Windows: the named pipe is not found) anything else
+// unknown, which counts as alive until its leases end. A missing socket proves nothing, because it may
+// have been deleted. A connection stays open while a waiter watches the process. When it ends, connect
+// again: the process has died, or only its child has the socket now. Each waiter watches only the process
+// right before it in the queue, so a death wakes one waiter (P14).
 
 import { connect, type Socket } from "node:net";
 import { errno } from "./errors.ts";
@@ -24,7 +22,7 @@ const LONGEST_QUEUE_BYTES = 65_536;
  */
 const RECONNECTS = 8;
 
-/** Where the socket of a process is. */
+/** Finds the socket of a process. */
 export interface Addresses {
   address(name: string): string;
 }
@@ -52,12 +50,12 @@ export class PeerSockets {
     this.#onDeath = onDeath;
   }
 
-  /** As far as is known now. A process that was not asked yet counts as alive. */
+  /** False only if the process is known to be dead. An unknown process counts as alive. */
   isAlive(name: string): boolean {
     return isProcessName(name) && !this.#dead.has(name);
   }
 
-  /** Resolves when each of them was asked. True if one of them is dead. */
+  /** Connects to the processes that are not connected yet. Resolves with true if one of them is dead. */
   async ask(names: readonly string[]): Promise<boolean> {
     const unanswered: Promise<void>[] = [];
     for (const name of names) {
@@ -116,10 +114,10 @@ export class PeerSockets {
     peer.socket = socket;
     peer.state = "connecting";
     socket.unref();
-    // Nobody writes to this side. Reading shows the end of the other side.
+    // The other side never writes, but the socket must be read to notice its end.
     socket.resume();
     socket.on("connect", () => this.#answered(peer));
-    // The close comes some turns of the event loop after the error or the end, so the first of them counts.
+    // Act on the first of these events: "close" comes later than "error" and "end".
     socket.on("error", (error) => this.#ended(name, peer, socket, errno(error)));
     socket.on("end", () => this.#ended(name, peer, socket, ""));
     socket.on("close", () => this.#ended(name, peer, socket, ""));
@@ -133,7 +131,7 @@ export class PeerSockets {
   #ended(name: string, peer: Peer, socket: Socket, failure: string): void {
     if (this.#peers.get(name) !== peer || peer.socket !== socket) return;
     socket.destroy();
-    // The kernel accepts before the process does, and resets what was not accepted when the process ends.
+    // The kernel accepts a connection before the process does, and resets it if the process ends before that.
     const wasAccepted = peer.state === "alive" || failure === "ECONNRESET" || failure === "EPIPE";
     if (failure === DEAD) {
       this.#remember(name);
@@ -160,7 +158,7 @@ export class PeerSockets {
     this.#dead.add(name);
   }
 
-  /** Connections that nobody watches are closed, the oldest first. */
+  /** Closes connections without a watcher, the oldest first. */
   #makeRoom(): void {
     for (const [name, peer] of this.#peers) {
       if (this.#peers.size < OPEN_CONNECTIONS) return;
@@ -172,8 +170,8 @@ export class PeerSockets {
 }
 
 /**
- * Resolves when the kernel has all of it, or the connection failed. To connect to a local socket takes no
- * waiting.
+ * Resolves when the kernel has all queued bytes, or the connection has failed. Connecting to a local
+ * socket does not wait for the other process.
  */
 function flush(socket: Socket | null): Promise<void> {
   if (socket === null || socket.writableLength === 0) return Promise.resolve();

@@ -11,7 +11,7 @@ import { currentUser, type LockDirectory } from "./lock-directory.ts";
 
 const PROCESS_FILE = /^[0-9a-f]{32}$/;
 
-/** The default directory of version 0.1.0, and whose it must be. */
+/** The default directory of version 0.1.0, and the user that must own it. */
 export interface PreviousDirectory {
   readonly path: string;
   readonly owner: number | null;
@@ -22,7 +22,7 @@ export function previousDefault(): PreviousDirectory {
   return { path: `/tmp/holdfast-${uid}`, owner: uid };
 }
 
-/** `previous` is null for a directory that was named: version 0.1.0 used the same. */
+/** `previous` is null if the caller named the directory, because version 0.1.0 used the same one then. */
 export function rejectPreviousVersion(
   directory: LockDirectory,
   previous: PreviousDirectory | null,

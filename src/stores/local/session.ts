@@ -1,6 +1,6 @@
-// Everything that one opened store has in the directory: its folder, its view of the log, its socket, its
-// connections. A session is made whole or not at all. If somebody deletes its files while they are in use,
-// the store opens a new one.
+// The folder, the log, the socket and the connections of one opened store. Opening a session succeeds
+// completely or leaves nothing behind. If its files are deleted while it is in use, the store opens a new
+// session.
 
 import { UnsupportedError } from "../../core/errors.ts";
 import type { StoreEnv } from "../../core/store.ts";
@@ -18,7 +18,7 @@ import { PeerSockets } from "./peer-sockets.ts";
 import { previousDefault, rejectPreviousVersion } from "./previous-version.ts";
 
 /**
- * A folder without a log is set aside and made again. More often than this means that somebody keeps deleting
+ * How often to replace a folder without a log. If that is not enough, another program keeps deleting the
  * files.
  */
 const REPAIRS = 5;
@@ -30,7 +30,7 @@ export interface SessionListener {
 }
 
 export class Session {
-  /** Names this opened store in records and among the sockets. */
+  /** The name of this opened store in records, and of its socket. */
   readonly name: string;
   readonly directory: LockDirectory;
   readonly folder: Folder;
@@ -63,7 +63,7 @@ export class Session {
     });
   }
 
-  /** Null if the directory is only read and there is nothing in it. */
+  /** Null if the directory is read-only and does not contain a folder yet. */
   static async open(
     dir: string | undefined,
     env: StoreEnv,
@@ -95,17 +95,17 @@ export class Session {
     return this.#socket?.descriptor ?? null;
   }
 
-  /** False once somebody deleted or moved the folder, the log or the socket. */
+  /** False after the folder, the log or the socket was deleted or moved. */
   isIntact(): boolean {
     return this.hasLog() && (this.#socket?.isLinked() ?? true);
   }
 
-  /** False once other processes no longer find the records of this session. */
+  /** False if other processes can no longer find the records of this session. */
   hasLog(): boolean {
     return this.folder.isLinked() && this.log.isLinked();
   }
 
-  /** Rejects every change where the directory is only read. */
+  /** Throws if the directory is read-only. */
   requireWritable(key?: string): void {
     if (this.directory.isReadOnly) throw readOnlyError(this.directory.path, this.directory.stats.uid, key);
   }
@@ -114,8 +114,8 @@ export class Session {
     this.steps.stop();
     await this.#cleaning;
     await this.peers.close();
-    // Records that still name this store must find a dead socket, or they would be honoured until their
-    // leases end.
+    // If records still name this store, leave the closed socket: it shows other processes that the store is
+    // gone. Without it, they would respect these records until their leases end.
     const socket = this.#socket;
     this.#socket = null;
     if (socket !== null) await socket.close(this.#isNamedInRecords());
@@ -137,8 +137,8 @@ export class Session {
 function requireSharedClock({ isMonotonicClockShared = true }: System): void {
   if (isMonotonicClockShared) return;
   throw new UnsupportedError(
-    "the local store needs the clock of this machine, and this runtime only has one of its own. " +
-      "In Deno, allow it to be read: deno run --allow-ffi",
+    "the local store needs the monotonic clock that all processes of this machine share, and " +
+      "this runtime has no access to it. In Deno, allow it: deno run --allow-ffi",
   );
 }
 

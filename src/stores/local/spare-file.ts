@@ -1,12 +1,12 @@
-// A file of real blocks that is given up when the disk is full, so that what is held can still be renewed and
-// released. One per folder; the next log that is made restores it.
+// A file that reserves disk space. When the disk is full, the store deletes it, so that leases can still be
+// renewed and released. Each folder has one, and the next new log restores it.
 
 import { closeSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { errno } from "./errors.ts";
 import type { Folder } from "./folder.ts";
 
 const SPARE_NAME = "spare";
-/** Room for about 150 releases of plain locks. */
+/** Enough for about 150 releases of plain locks. */
 const SPARE_BYTES = 1 << 16;
 
 /** Best effort: without it a full disk blocks releases until their leases end. */
@@ -25,7 +25,7 @@ export function makeSpare(folder: Folder): void {
   }
 }
 
-/** Some file systems store no blocks for zeros, and others compress what repeats. */
+/** Some file systems store no blocks for zeros, and others compress repeated bytes. */
 function incompressible(length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   let state = 1;
@@ -37,8 +37,8 @@ function incompressible(length: number): Buffer {
 }
 
 /**
- * Runs `write`. On a full disk it gives up the spare file, if it may and there is one, and runs `write` once
- * more.
+ * Runs `write`. On a full disk it deletes the spare file, if `mayUseSpare` is true and the file exists,
+ * and runs `write` once more.
  */
 export function withSpare(folder: Folder, mayUseSpare: boolean, write: () => void): void {
   try {

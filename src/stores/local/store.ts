@@ -1,6 +1,5 @@
-// The local store as core sees it: each call of the contract is one atomic step over the log, decided by
-// shared/ledger.ts. A notification carries no grant. Time is the monotonic clock, which all processes of one
-// boot share.
+// The store contract over the log: each call is one atomic step, and shared/ledger.ts decides it. Times
+// are of the monotonic clock, which all processes of one boot share.
 
 import type {
   AttemptAnswer,
@@ -36,9 +35,9 @@ import { Session } from "./session.ts";
 
 type LossListener = (id: string, reason: LossReason, detail?: string) => void;
 
-/** While something is held, the files are looked for this often. */
+/** The interval at which a process that holds leases checks that its files still exist. */
 const LOOK_MS: number = CLAIM_MS;
-/** So many leases are renewed before other work of the process gets its turn. */
+/** After this many renewals, other work of the process runs. */
 const RENEW_AT_ONCE = 64;
 
 export class LocalOpenStore implements OpenStore<null> {
@@ -51,7 +50,7 @@ export class LocalOpenStore implements OpenStore<null> {
   /** Grants by id, until they end. */
   readonly #held = new Map<string, Request>();
   #cancelLook: (() => void) | null = null;
-  /** Null if the directory is only read and nobody ever locked in it. */
+  /** Null if the directory is read-only and does not contain a folder yet. */
   #session: Session | null = null;
   #reopening: Promise<void> | null = null;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -95,8 +94,8 @@ export class LocalOpenStore implements OpenStore<null> {
       );
       if ("granted" in answer) this.#hold(request);
       if (!("busy" in answer)) return answer;
-      // The process that is in the way may be dead: ask it once, and decide again. The news that it ended may
-      // be waiting in the event loop, so that goes first.
+      // The process before this one may be dead: ask it once, and decide again. Let the event loop run first,
+      // because it may already have the event that the process ended.
       if (!hasAsked && ahead.length > 0) {
         await io.sleep(0);
         if (await session.peers.ask(ahead)) continue;
@@ -201,14 +200,14 @@ export class LocalOpenStore implements OpenStore<null> {
     return session.steps.run(keys, true, io, decide);
   }
 
-  /** The session, if its files were looked for within the last heartbeat. */
+  /** The session, if its files were checked within the last heartbeat. */
   #checked(): Session | null {
     if (this.#isClosed || this.#session?.directory.isReadOnly !== false) return null;
     return this.#env.system.monoMs() - this.#checkedAtMs < HEARTBEAT_MS ? this.#session : null;
   }
 
   /**
-   * The session, or a new one if somebody deleted its files. They are looked for at most every
+   * The session, or a new one if its files were deleted. Checks the files if the last check is older than
    * `checkEveryMs`.
    */
   async #writable(key: string | undefined, checkEveryMs: number): Promise<Session> {
@@ -276,8 +275,8 @@ export class LocalOpenStore implements OpenStore<null> {
   }
 
   /**
-   * Whoever deletes the files lets another process take the keys. The holder must not learn of it only when
-   * it renews.
+   * After the files are deleted, another process can take the keys. The holder must notice before its next
+   * renewal.
    */
   async #look(): Promise<void> {
     this.#cancelLook = null;
@@ -290,7 +289,7 @@ export class LocalOpenStore implements OpenStore<null> {
     if (!this.#isClosed && this.#held.size > 0) this.#cancelLook = this.#lookLater();
   }
 
-  /** What is held and not in the log of the session is lost. */
+  /** Reports the loss of every held key that is not in the log of the session. */
   #reportLosses(): void {
     for (const { id, keys } of [...this.#held.values()]) {
       if (this.#session?.steps.read(keys, (ledger) => ledger.owns(keys, id)) === true) continue;
@@ -300,8 +299,8 @@ export class LocalOpenStore implements OpenStore<null> {
   }
 
   /**
-   * One heartbeat. The first waiter also looks when the lease of a holder ends: a stopped holder notifies
-   * nobody.
+   * One heartbeat. The first waiter also attempts when the lease of a holder ends, because a stopped holder
+   * sends no notification.
    */
   #againMs(records: readonly KeyRecord[], request: Request): number {
     const heartbeatMs = heartbeatFor(CLAIM_MS, request.ttlMs);

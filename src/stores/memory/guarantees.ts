@@ -1,8 +1,8 @@
-// What the memory store promises. The strongest there is, within one process.
+// The guarantees of the memory store: the strongest ones, within one process.
 
 import type { Guarantees } from "../../core/store.ts";
 
-/** A chosen waiter may take so long to answer; it beats four times in that time. */
+/** The claim window of a chosen waiter. A waiter sends four heartbeats in this time. */
 export const CLAIM_MS = 1_000;
 const HEARTBEAT_MS: number = CLAIM_MS / 4;
 

@@ -1,5 +1,5 @@
-// `holdfast/memory`: locks between the tasks of one process, and the store that tests are written against.
-// Every store that is opened from one `memory()` shares its locks; `memory:` URLs share one per process and name.
+// `holdfast/memory`: locks within one process. All `Locks` over one `memory()` object share their locks. All
+// `memory:` URLs of one name share one such object per process.
 
 import type { Store } from "../../core/store.ts";
 import { processWide } from "../../core/util/process-wide.ts";
@@ -8,6 +8,12 @@ import { MemoryWorld } from "./store.ts";
 
 export { memoryGuarantees } from "./guarantees.ts";
 
+/**
+ * A store for locks within one process, for tests.
+ *
+ * @example
+ * const locks = createLocks(memory());
+ */
 export function memory(): Store {
   const world = new MemoryWorld();
   return { name: "memory", guarantees: memoryGuarantees, open: (env) => Promise.resolve(world.open(env)) };

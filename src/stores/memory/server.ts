@@ -1,6 +1,6 @@
-// The "server" of the reference store: a Map of records, the rules of the Ledger, and nothing else. Each method is one
-// atomic step, because JavaScript runs it to its end. It knows no client: whoever has to be told of a step's
-// consequences is returned with the answer, so that the same server can stand behind a simulated network.
+// The "server" of the memory store: a Map of records and the rules of the ledger. Each method is
+// synchronous and therefore one atomic step. It returns its notifications with the answer and does not
+// send them, so that the simulator can put a network between the server and its clients.
 
 import type {
   AttemptAnswer,
@@ -21,18 +21,18 @@ import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../sh
 import { heartbeatFor } from "../shared/rows.ts";
 import { CLAIM_MS } from "./guarantees.ts";
 
-/** Fences outlive the record for this long; by then the wall clock has passed them. */
+/** An idle record stays for this long. The wall clock has then passed its fences, so new ones are larger. */
 const KEEP_FENCE_MS = 3_600_000;
 const PRUNE_EVERY = 4_096;
 
-/** The server's own clocks, and what it knows of its clients. */
-export interface Surroundings {
+/** The clocks of the server, and which clients are alive. */
+export interface ServerEnvironment {
   monoMs(): number;
   wallMs(): number;
   alive(proc: string): boolean;
 }
 
-/** Who asks: which client, in which namespace. */
+/** The client of a call, and its namespace. */
 export interface Client {
   readonly proc: string;
   readonly namespace: string;
@@ -47,11 +47,11 @@ export class MemoryServer {
   /** By namespace and key. */
   readonly records: Map<string, KeyRecord> = new Map();
   readonly #ended = new EndedIds();
-  readonly #surroundings: Surroundings;
+  readonly #environment: ServerEnvironment;
   #created = 0;
 
-  constructor(surroundings: Surroundings) {
-    this.#surroundings = surroundings;
+  constructor(environment: ServerEnvironment) {
+    this.#environment = environment;
   }
 
   attempt(client: Client, request: Request): Step<AttemptAnswer<null>> {
@@ -60,9 +60,9 @@ export class MemoryServer {
       const answer = ledger.attempt(request);
       if ("granted" in answer) return { granted: toGrant(answer.granted) };
       if (!("busy" in answer)) return answer;
-      // Nobody will ask again with this id: should the network deliver the same attempt twice, it must not be granted.
-      if (!request.queue) this.#ended.add(request.id, this.#surroundings.monoMs());
-      const nowMs = this.#surroundings.monoMs();
+      // The request is over. If the network delivers its attempt twice, the second one must not be granted.
+      if (!request.queue) this.#ended.add(request.id, this.#environment.monoMs());
+      const nowMs = this.#environment.monoMs();
       const records = request.keys.map((key) => this.#record(client, key));
       const holders =
         records.length === 1 ? (records[0] as KeyRecord).holders : records.flatMap((one) => one.holders);
@@ -85,7 +85,7 @@ export class MemoryServer {
 
   release(client: Client, request: Request, options: ReleaseOptions): Step<"released" | "not-held"> {
     return this.#step(client, (ledger) => {
-      this.#ended.add(request.id, this.#surroundings.monoMs());
+      this.#ended.add(request.id, this.#environment.monoMs());
       return ledger.release(request.keys, request.id, options.lastFences.map(Number))
         ? "released"
         : "not-held";
@@ -94,7 +94,7 @@ export class MemoryServer {
 
   abandon(client: Client, request: Request): Step<void> {
     return this.#step(client, (ledger) => {
-      this.#ended.add(request.id, this.#surroundings.monoMs());
+      this.#ended.add(request.id, this.#environment.monoMs());
       ledger.abandon(request.keys, request.id);
     });
   }
@@ -110,12 +110,12 @@ export class MemoryServer {
   inspect(client: Client, key: string): Step<LockInfo | null> {
     return this.#step(client, (ledger) => {
       const record = this.#record(client, key);
-      ledger.sweepLine(record);
-      return lockInfo(record, this.#surroundings.monoMs());
+      ledger.sweepQueue(record);
+      return lockInfo(record, this.#environment.monoMs());
     });
   }
 
-  /** The keys of a namespace that have a record, whether somebody is at them or not. */
+  /** The keys of a namespace that have a record, also an idle one. */
   keys(client: Client): string[] {
     const own = `${client.namespace}\0`;
     return [...this.records].filter(([name]) => name.startsWith(own)).map(([, record]) => record.key);
@@ -133,11 +133,11 @@ export class MemoryServer {
 
   #ledger(client: Client): Ledger {
     return new Ledger({
-      nowMs: this.#surroundings.monoMs(),
-      wallUs: this.#surroundings.wallMs() * 1_000,
+      nowMs: this.#environment.monoMs(),
+      wallUs: this.#environment.wallMs() * 1_000,
       self: client.proc,
       claimMs: CLAIM_MS,
-      alive: (proc) => this.#surroundings.alive(proc),
+      alive: (proc) => this.#environment.alive(proc),
       record: (key) => this.#record(client, key),
     });
   }
@@ -147,7 +147,7 @@ export class MemoryServer {
     let record = this.records.get(name);
     if (record === undefined) {
       this.#created += 1;
-      // Before the new record is there: as long as nobody is at it, it would be pruned too.
+      // Prune before adding the new record: it is idle and would be deleted too.
       if (this.#created % PRUNE_EVERY === 0) this.#prune(client);
       record = emptyRecord(key);
       this.records.set(name, record);
@@ -155,9 +155,9 @@ export class MemoryServer {
     return record;
   }
 
-  /** Memory per name is bounded (P16): an idle record goes once the clock alone keeps its fences growing. */
+  /** Deletes idle records whose fences the wall clock has passed, so that memory stays bounded (P16). */
   #prune(client: Client): void {
-    const passedUs = (this.#surroundings.wallMs() - KEEP_FENCE_MS) * 1_000;
+    const passedUs = (this.#environment.wallMs() - KEEP_FENCE_MS) * 1_000;
     const ledger = this.#ledger(client);
     for (const [name, record] of this.records) {
       ledger.sweep(record);
@@ -166,7 +166,7 @@ export class MemoryServer {
   }
 }
 
-/** How many wait before this id for the key where most do. */
+/** How many waiters are before this id, for the key with the most. */
 function position(records: readonly KeyRecord[], id: string): number {
   return records.reduce(
     (most, { line }) =>

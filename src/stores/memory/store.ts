@@ -1,6 +1,6 @@
-// The reference store: the whole contract in its plainest form. Read this first.
-// One client of a MemoryServer in the same process. It behaves like the client of a network store on purpose: a waiter
-// that is chosen is notified and has to attempt again, and an id that has ended stays ended.
+// The reference store: the whole contract in its plainest form. Read this store first.
+// It is a client of a MemoryServer in the same process, and deliberately behaves like the client of a network
+// store: a chosen waiter is notified and has to attempt again, and an ended id stays ended.
 
 import type {
   AttemptAnswer,
@@ -25,7 +25,10 @@ import type { Wake } from "../shared/ledger.ts";
 import { memoryGuarantees } from "./guarantees.ts";
 import { type Client, MemoryServer, type Step } from "./server.ts";
 
-/** What all stores opened from one `memory()` share: a server for each clock, since times of two clocks cannot be compared. */
+/**
+ * What all stores opened from one `memory()` share: one server per clock, because times of two clocks
+ * cannot be compared.
+ */
 export class MemoryWorld {
   readonly #clients = new Map<string, MemoryStore>();
   readonly #servers = new Map<System, MemoryServer>();
@@ -36,14 +39,14 @@ export class MemoryWorld {
     return store;
   }
 
-  /** The server of that clock, started if it is missing. */
+  /** The server for this clock. Makes one on first use. */
   serverOf(system: System): MemoryServer {
     const server = this.#servers.get(system) ?? this.#start(system);
     this.#servers.set(system, server);
     return server;
   }
 
-  /** How many records there are in a namespace. */
+  /** How many records a namespace has. */
   footprint(namespace: string): number {
     const client = { proc: "", namespace };
     return [...this.#servers.values()].reduce((sum, server) => sum + server.keys(client).length, 0);
@@ -73,7 +76,7 @@ export class MemoryStore implements OpenStore<null> {
   readonly #server: MemoryServer;
   readonly #client: Client;
   readonly #wakes = new Map<string, () => void>();
-  #tellLoss: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
+  #lossListener: ((id: string, reason: LossReason, detail?: string) => void) | null = null;
 
   constructor(world: MemoryWorld, server: MemoryServer, env: StoreEnv) {
     this.#world = world;
@@ -120,10 +123,10 @@ export class MemoryStore implements OpenStore<null> {
     return Promise.resolve(() => this.#wakes.delete(request.id));
   }
 
-  onLoss(tell: (id: string, reason: LossReason, detail?: string) => void): () => void {
-    this.#tellLoss = tell;
+  onLoss(listener: (id: string, reason: LossReason, detail?: string) => void): () => void {
+    this.#lossListener = listener;
     return () => {
-      this.#tellLoss = null;
+      this.#lossListener = null;
     };
   }
 
@@ -164,9 +167,9 @@ export class MemoryStore implements OpenStore<null> {
     return Promise.resolve();
   }
 
-  /** The receiving end of a push. */
+  /** Delivers a notification of the server. */
   hear(wake: Wake): void {
-    if (wake.revoked !== undefined) this.#tellLoss?.(wake.id, "revoked", wake.revoked);
+    if (wake.revoked !== undefined) this.#lossListener?.(wake.id, "revoked", wake.revoked);
     else this.#wakes.get(wake.id)?.();
   }
 
@@ -174,7 +177,7 @@ export class MemoryStore implements OpenStore<null> {
     return Promise.resolve(this.#notify(step));
   }
 
-  /** The notifications that a step caused, then its answer. */
+  /** Sends the notifications of a step and returns its answer. */
   #notify<T>({ answer, wakes }: Step<T>): T {
     for (const wake of wakes) this.#world.push(wake);
     return answer;

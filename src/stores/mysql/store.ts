@@ -228,7 +228,7 @@ class MysqlStore implements OpenStore<null> {
   }
 
   inTransaction(tx: unknown): TransactionDesk {
-    const desk = new TableTransaction(tx, {
+    const locks = new TableTransaction(tx, {
       steps: this.#steps,
       system: this.#system,
       locked: this.#transactionLocks,
@@ -238,7 +238,7 @@ class MysqlStore implements OpenStore<null> {
       },
     });
     return {
-      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys, () => desk.attempt(wish, io)),
+      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys, () => locks.attempt(wish, io)),
     };
   }
 

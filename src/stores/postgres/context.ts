@@ -5,7 +5,7 @@ import { isUnsent, markUnsent, StoreUnavailableError } from "../../core/errors.t
 import type { Io, StoreEnv } from "../../core/store.ts";
 import type { System } from "../../core/system.ts";
 import type { CallContext } from "../shared/retry-while-unsent.ts";
-import { damagedRow } from "../shared/record-shape.ts";
+import { damagedRow } from "../shared/record-validation.ts";
 import type { Connections } from "./client/connections.ts";
 import { damagedName, isUndone, postgresError } from "./errors.ts";
 import { channelOf, newProc, RowNames, showText } from "./names.ts";

@@ -14,8 +14,9 @@ interface Known {
 
 /** Shutting down: admin_shutdown, crash_shutdown, cannot_connect_now. */
 const LEAVING = /^57P0[1-3]$/;
-/** Said by pg. */
-const CONNECTION_LOST = /^Connection terminated|^Client has encountered a connection error/;
+/** Said by pg, or by postgres.js. */
+const CONNECTION_LOST =
+  /^Connection terminated|^Client has encountered a connection error|^write CONNECTION_(CLOSED|DESTROYED)/;
 
 const KNOWN: readonly Known[] = [
   {

@@ -128,7 +128,7 @@ function timeouts(settings: ServerSettings): Finding[] {
       what: `the server ends what takes long: ${settings.timeouts}`,
       why:
         "a call of the locks that meets a busy server is ended, and so is the session that listens for " +
-        "wake-ups; both are begun anew",
+        "wake-ups; the store starts both again",
       fix:
         "ALTER ROLE ... SET statement_timeout = 0, and likewise idle_session_timeout, for the user of " +
         "the locks",

@@ -1,13 +1,20 @@
 // `holdfast/postgres`: locks in tables of PostgreSQL, or as advisory locks. This file stays light: the client
 // and the rest of the store are loaded when a store is opened, never on import.
 
-import { InvalidArgumentError } from "../../core/errors.ts";
 import type { OpenStore, Store, StoreEnv } from "../../core/store.ts";
+import type { PgPool } from "./client/connections.ts";
 import { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
-import { checkTable, optionsOfUrl, type PostgresOptions, readOptions } from "./options.ts";
+import {
+  checkTable,
+  isPgPool,
+  optionsOfUrl,
+  type PostgresJsLike,
+  type PostgresOptions,
+  readOptions,
+} from "./options.ts";
 
 export { advisoryGuarantees, postgresGuarantees } from "./guarantees.ts";
-export type { PgPoolLike, PostgresOptions } from "./options.ts";
+export type { PgPoolLike, PostgresJsLike, PostgresOptions } from "./options.ts";
 
 /**
  * Locks in PostgreSQL.
@@ -20,25 +27,25 @@ export function postgres(options: PostgresOptions): Store {
   return {
     name: "postgres",
     guarantees: settings.mode === "table" ? postgresGuarantees : advisoryGuarantees,
-    load: () =>
-      Promise.all([
-        import("./open.ts"),
-        url === undefined ? null : import("./client/connect.ts").then(({ loadPg }) => loadPg()),
-      ]),
+    load: () => Promise.all([import("./open.ts"), loadClient(options)]),
     async open(env: StoreEnv): Promise<OpenStore> {
-      const [{ openStore }, { ownPool }, { isPool }] = await Promise.all([
+      const [{ openStore }, { ownPool }] = await Promise.all([
         import("./open.ts"),
         import("./client/connect.ts"),
-        import("./client/connections.ts"),
       ]);
       if (url !== undefined) return openStore(await ownPool(url), true, settings, env);
-      if (!isPool(pool))
-        throw new InvalidArgumentError(
-          "postgres({ pool }) takes a Pool of the package pg, not a single client",
-        );
-      return openStore(pool, false, settings, env);
+      if (isPgPool(pool)) return openStore(pool as unknown as PgPool, false, settings, env);
+      const { loadPostgresJs, PostgresJsPool } = await import("./client/postgres-js.ts");
+      const own = new PostgresJsPool(await loadPostgresJs(), pool as PostgresJsLike, env.system);
+      return openStore(own, true, settings, env);
     },
   };
+}
+
+function loadClient({ pool, url }: PostgresOptions): Promise<unknown> {
+  if (url !== undefined) return import("./client/connect.ts").then(({ loadPg }) => loadPg());
+  if (isPgPool(pool)) return Promise.resolve();
+  return import("./client/postgres-js.ts").then(({ loadPostgresJs }) => loadPostgresJs());
 }
 
 /** `postgres://...`, perhaps with `?mode=advisory`, `?table=NAME` and `?createSchema=false`. */

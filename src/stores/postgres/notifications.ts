@@ -111,7 +111,7 @@ export class Notifications {
       client.on("notification", ((notification: Notification) => {
         this.#hasHeard = true;
         if (notification.channel === this.#channel) this.#hear(notification.payload ?? "");
-      }) as (...args: readonly never[]) => void);
+      }) as (...args: never[]) => void);
       if (this.#isClosed) return destroy(client);
       await client.query({ text: `LISTEN "${this.#channel}"` });
       this.#client = client;

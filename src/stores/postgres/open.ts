@@ -1,13 +1,12 @@
 // Opens a store: connects, refuses what is unsafe, and creates tables and functions where they are missing.
 
 import type { OpenStore, StoreEnv } from "../../core/store.ts";
-import { Pushes } from "../shared/pushes.ts";
-import { SessionStore } from "../shared/session-store.ts";
 import { AdvisoryBackend } from "./advisory/backend.ts";
+import { Notifications } from "./advisory/notifications.ts";
+import { AdvisoryStore } from "./advisory/store.ts";
 import { Connections, type PgPool } from "./client/connections.ts";
 import { detectPooler, poolerFindings, refusePooler } from "./client/pooler-detection.ts";
 import { postgresError } from "./errors.ts";
-import { advisoryGuarantees } from "./guarantees.ts";
 import type { PostgresSettings } from "./options.ts";
 import { openTables } from "./schema.ts";
 import { PostgresStore } from "./store.ts";
@@ -50,13 +49,13 @@ async function openAdvisory(
   const path = await detectPooler(connections);
   refusePooler(path, env.allow);
   const { sql, server } = await openTables(connections, settings);
-  const pushes = new Pushes();
+  const notifications = new Notifications();
   const known = {
     utf8: server.encoding === "UTF8",
     findings: poolerFindings(path),
     maxConnections: server.maxConnections,
-    pushes,
+    notifications,
   };
   const backend = new AdvisoryBackend(connections, sql, env, known);
-  return new SessionStore(backend, pushes, advisoryGuarantees, env);
+  return new AdvisoryStore(backend, notifications, env);
 }

@@ -11,12 +11,20 @@ export interface PgPoolLike {
   readonly end: (...args: never[]) => unknown;
 }
 
+/** An instance of postgres.js, by the members that tell it from its transactions. */
+export interface PostgresJsLike {
+  readonly options: object;
+  readonly unsafe: (...args: never[]) => unknown;
+  readonly reserve: (...args: never[]) => unknown;
+  readonly listen: (...args: never[]) => unknown;
+}
+
 export interface PostgresOptions {
   /**
-   * A pool of `pg` (8.11 or later). holdfast never changes and never closes it, and opens connections of its
-   * own beside it.
+   * A pool of `pg` (8.11 or later), beside which holdfast opens a few connections of its own. Or an instance
+   * of postgres.js (3.4 or later), whose options holdfast connects with. Neither is ever changed or closed.
    */
-  readonly pool?: PgPoolLike | undefined;
+  readonly pool?: PgPoolLike | PostgresJsLike | undefined;
   /** Instead of a pool: `postgres://user:password@host:port/database`. */
   readonly url?: string;
   /**
@@ -45,6 +53,20 @@ export interface PostgresSettings {
 const OPTIONS = ["pool", "url", "table", "mode", "createSchema"];
 const IDENTIFIER = /^([a-z_][a-z0-9_]{0,39}\.)?[a-z_][a-z0-9_]{0,39}$/;
 
+export function isPgPool(pool: unknown): boolean {
+  if (typeof pool !== "object" || pool === null) return false;
+  const { options, Client, connect, end } = pool as Readonly<Record<string, unknown>>;
+  const isComplete = [Client, connect, end].every((member) => typeof member === "function");
+  return isComplete && typeof options === "object";
+}
+
+function isPostgresJs(pool: unknown): boolean {
+  if (typeof pool !== "function") return false;
+  const { options, unsafe, reserve, listen } = pool as unknown as Readonly<Record<string, unknown>>;
+  const isComplete = [unsafe, reserve, listen].every((member) => typeof member === "function");
+  return isComplete && Array.isArray((options as { readonly host?: unknown } | undefined)?.host);
+}
+
 /** @throws InvalidArgumentError that names the option. */
 export function readOptions(options: PostgresOptions): PostgresSettings {
   for (const name of Object.keys(options)) {
@@ -62,6 +84,10 @@ export function readOptions(options: PostgresOptions): PostgresSettings {
   if (typeof createSchema !== "boolean")
     throw new InvalidArgumentError(`createSchema must be true or false, got ${JSON.stringify(createSchema)}`);
   if (url !== undefined) checkUrl(url);
+  else if (!isPgPool(pool) && !isPostgresJs(pool))
+    throw new InvalidArgumentError(
+      "postgres({ pool }) takes a Pool of the package pg, not a single client, or an instance of postgres.js",
+    );
   return { table, mode, createSchema };
 }
 

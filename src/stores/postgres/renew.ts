@@ -1,7 +1,7 @@
 // Renews many leases in one call. A row that is damaged or that stays locked costs only its own lease.
 
 import type { Io, RenewAnswer, RenewItem } from "../../core/store.ts";
-import { damagedRow } from "../shared/record-shape.ts";
+import { damagedRow } from "../shared/record-validation.ts";
 import type { Context } from "./context.ts";
 import { isDataError } from "./errors.ts";
 

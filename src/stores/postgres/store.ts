@@ -136,7 +136,7 @@ export class PostgresStore implements OpenStore<null> {
 
   inTransaction(tx: unknown): TransactionDesk {
     const { names, namespace, notifications, sql } = this.#context;
-    const desk = new PostgresTransaction(tx, async (query, key, mode) => {
+    const locks = new PostgresTransaction(tx, async (query, key, mode) => {
       refuseShared(mode);
       const { digest, key: bytes } = names.of(key);
       const lock = async (): Promise<string | null> =>
@@ -156,7 +156,7 @@ export class PostgresStore implements OpenStore<null> {
       attempt: async (wish) => {
         this.#context.refuseClosed(wish.keys[0]);
         try {
-          return await desk.attempt(wish);
+          return await locks.attempt(wish);
         } catch (error) {
           throw this.#context.namedError(error, "lock in the transaction", wish.keys);
         }

@@ -1,14 +1,14 @@
-// Abandons many requests one by one, for stores whose steps are about one request. A damaged record must not
-// keep the others from being forgotten. A server that cannot be reached is asked once per sweep: the sweep of
-// core comes back, and retries within the call would cost more than the outage itself (P20).
+// Abandons many requests one by one, for stores whose steps serve one request. A damaged record does not keep
+// the others from being abandoned. If the server is unreachable, the first error ends the round: core repeats
+// it later, and retries within the call would load the server more than the outage itself (P20).
 
 import { isUnsent } from "../../core/errors.ts";
 import type { Io, Request } from "../../core/store.ts";
 
 /**
- * Gives those that could not be abandoned. Rejects with the first error if that is all of them. `abandon`
- * gets a context that retries nothing. `atOnce`: so many are under way at a time, so that other calls get
- * their share of a few connections.
+ * Resolves with the requests that could not be abandoned, or rejects with the first error if none could.
+ * `abandon` gets a context that retries nothing. `atOnce` limits the concurrent calls, so that a few
+ * connections can serve other calls too.
  */
 export async function abandonEach(
   requests: readonly Request[],
@@ -27,8 +27,8 @@ export async function abandonEach(
         continue;
       }
       try {
-        // Nobody waits for the outcome any more.
-        if (io.signal.aborted) throw new Error("it was given up");
+        // The call has timed out, so core ignores its outcome.
+        if (io.signal.aborted) throw new Error("the call timed out");
         await abandon(request, once);
       } catch (error) {
         errors.set(request, error);

@@ -1,11 +1,11 @@
-// A "busy" answer of a store that knows all holders. It shows three of them, because a semaphore may have
-// thousands.
+// The `busy` answer of a store that knows all holders. It contains three of them at most, because a
+// semaphore may have thousands.
 
 import type { Busy, HolderInfo } from "../../core/store.ts";
 
 const SHOWN_HOLDERS = 3;
 
-/** `show` describes one of `holders` to the caller. */
+/** `show` converts a holder of the store into a `HolderInfo`. */
 export function toBusy<Holder>(
   holders: readonly Holder[],
   show: (holder: Holder) => HolderInfo,

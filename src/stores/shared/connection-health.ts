@@ -1,15 +1,16 @@
-// Finds connections that have stopped answering: the host is gone, a NAT has forgotten the connection, or its
-// address has moved. TCP reports such a half-open connection only after minutes, while a new one works at
-// once.
+// Finds connections that have stopped answering: the host is gone, a NAT has forgotten the connection, or
+// its address has moved. TCP reports such a half-open connection only after minutes, while a new one
+// works at once.
 //
-// 1. Every call reports when it is sent and when its answer arrives. Any answer, also an error of the server,
-//    shows that the connection works.
-// 2. Two calls whose timeouts are over, without any answer on the connection since they were sent, make it
-//    silent.
-// 3. Whoever sends the next call asks `isSilent` first, closes a silent connection and connects again, after
-//    `reconnectPauseMs`. The calls of the closed connection fail with its error, so core repeats them (P13).
+// 1. Every call reports when it is sent and when its answer arrives. Any answer, also an error of the
+//    server, shows that the connection works.
+// 2. Two calls whose timeouts are over, without any answer on the connection since they were sent, make
+//    it silent.
+// 3. Before it sends the next call, the store checks `isSilent`, closes a silent connection and connects
+//    again after `reconnectPauseMs`. The calls of the closed connection fail with its error, so core
+//    repeats them (P13).
 //
-// Nothing here sets a timer: a connection that nobody uses may be silent for as long as it likes.
+// Nothing here sets a timer: an unused connection may be silent for any time.
 
 import type { System } from "../../core/system.ts";
 
@@ -23,21 +24,21 @@ export interface OpenCall {
   hasEnded: boolean;
 }
 
-/** So many calls in a row without any answer make a connection silent. */
+/** A connection is silent after this many calls in a row without an answer. */
 const MOST_UNANSWERED = 2;
-/** Calls that have ended are forgotten together. */
+/** Ended calls are removed in batches of this size. */
 const MOST_ENDED = 1_024;
-/** Of a call without a timeout of its own, such as one that opens a store. */
+/** For a call without a timeout of its own, such as one that opens a store. */
 const DEFAULT_TIMEOUT_MS = 2_000;
-/** A short ttl has short timeouts: a server that stalls for a moment must not lose its clients. */
+/** A short ttl has short timeouts. A server that stalls for less than this must not lose its connections. */
 const SHORTEST_SILENCE_MS = 500;
-/** Clients that lost their connections together must not all come back at once. */
+/** The pause is random up to this, so that clients that lost their connections together return one by one. */
 const LONGEST_PAUSE_MS = 100;
 
 /** The health of one connection. A new connection begins with `reset()`, or with a health of its own. */
 export class ConnectionHealth {
   readonly #system: HealthSystem;
-  /** In the order of their sends. Those before `#first` have ended, and some behind it. */
+  /** In the order of their sends. All calls before `#first` have ended, and some after it. */
   #open: OpenCall[] = [];
   #first = 0;
   #heardAtMs: number;
@@ -60,7 +61,7 @@ export class ConnectionHealth {
     for (let at = this.#first; at < this.#open.length; at += 1) {
       const { sentAtMs, overdueAtMs, hasEnded } = this.#open[at] as OpenCall;
       if (hasEnded) continue;
-      // The calls are in order: those after the first that still has time hardly matter, and may be many.
+      // Later calls are hardly ever overdue before this one, and there may be many of them.
       if (nowMs < overdueAtMs) return false;
       if (sentAtMs < this.#heardAtMs || nowMs < sentAtMs + SHORTEST_SILENCE_MS) continue;
       unanswered += 1;
@@ -69,7 +70,7 @@ export class ConnectionHealth {
     return false;
   }
 
-  /** The oldest call is overdue: whoever can should find out whether the server is still there. */
+  /** The oldest call is overdue. A store that can should check whether the server is still alive. */
   get isLate(): boolean {
     const oldest = this.#open[this.#first];
     return oldest !== undefined && this.#system.monoMs() >= oldest.overdueAtMs;
@@ -80,7 +81,7 @@ export class ConnectionHealth {
     return this.#system.random() * LONGEST_PAUSE_MS;
   }
 
-  /** A call leaves. Report its end with `answered` or `failed`. */
+  /** Reports that a call was sent. Report its end with `answered` or `failed`. */
   sent(timeoutMs: number = DEFAULT_TIMEOUT_MS): OpenCall {
     const sentAtMs = this.#system.monoMs();
     const call = { sentAtMs, overdueAtMs: sentAtMs + timeoutMs, hasEnded: false };
@@ -97,7 +98,7 @@ export class ConnectionHealth {
   /** The call ended without an answer, for example because its connection was closed. */
   failed(call: OpenCall): void {
     call.hasEnded = true;
-    // Answers come in the order of the sends, or nearly so.
+    // Answers arrive nearly in the order of the sends, so the ended calls are at the start.
     while (this.#open[this.#first]?.hasEnded === true) this.#first += 1;
     if (this.#first < this.#open.length && this.#first < MOST_ENDED) return;
     this.#open.splice(0, this.#first);
@@ -109,7 +110,7 @@ export class ConnectionHealth {
     this.#heardAtMs = this.#system.monoMs();
   }
 
-  /** There is a new connection: what was sent on the old one says nothing about it. */
+  /** Starts again for a new connection. */
   reset(): void {
     this.#open = [];
     this.#first = 0;

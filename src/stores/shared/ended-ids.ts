@@ -1,6 +1,6 @@
-// Ids that were released or abandoned, remembered for a while so that an attempt which arrives late changes nothing (P8).
-// Two generations: a new one is begun after a while or when the present one is full, and the one before the last is
-// forgotten, so that memory stays bounded however hot a key is.
+// Remembers the ids of released and abandoned requests for a while, so that a late attempt changes
+// nothing (P8). There are two generations of ids. A minute after its start, or when it is full, a
+// generation becomes the old one, and the previous old one is forgotten. Memory is therefore bounded.
 
 const GENERATION_MS = 60_000;
 const GENERATION_SIZE = 16_384;

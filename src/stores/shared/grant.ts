@@ -1,4 +1,4 @@
-// A grant as the ledger decides it, and as the contract tells it to core.
+// Converts a grant of the ledger into a grant of the store contract.
 
 import type { Grant } from "../../core/store.ts";
 

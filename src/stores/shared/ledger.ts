@@ -1,37 +1,44 @@
-// The rules of a store that keeps a record per key: who is granted what, in which order, with which fence.
-// One Ledger serves one step of one store. It never waits, never reads a clock of its own and touches only records that
-// it was given; the step is atomic because its caller makes it so (one thread, or a latch around the records).
+// The rules of a store with one record per key: which request is granted, in which order and with which
+// fence. A Ledger serves one step of a store. It never waits, never reads a clock and changes only the
+// records that it was given. The caller makes the step atomic: by a single thread, or by a latch around
+// the records.
 //
-// How a step is decided:
-// 1. Sweep: what has expired or whose process has died is taken out; what must stay taken (`keepMs`) stays without an owner.
-// 2. Seat: whoever asks gets a place at the end of the line, or keeps the one it has and is seen alive.
-// 3. Settle: as long as the first live waiter fits beside the holders it becomes a holder. The first that does not fit
-//    stops the line: no reader overtakes a waiting writer, no small request a large one, so nobody starves.
-// 4. A waiter that was chosen while it slept has the key reserved for its claim window only, counted from its last
-//    heartbeat. Its next attempt is granted and gets the full ttl.
+// A step has four parts:
+// 1. Sweep: remove holders that have expired or whose process has died. If `keepMs` is not over, the
+//    holder's row stays without an owner.
+// 2. Enqueue: a new request joins the end of the queue. A known one keeps its position; this is its
+//    heartbeat.
+// 3. Grant: while the first live waiter fits beside the holders, it becomes a holder. The first waiter
+//    that does not fit stops the queue: no reader overtakes a waiting writer, and no small request a
+//    large one.
+// 4. Claim: a waiter that became a holder between its attempts has the key reserved for its claim window,
+//    counted from its last heartbeat. Its next attempt gets the full ttl.
 
 import type { Request, RevokeAnswer, RevokeOptions } from "../../core/store.ts";
 import type { LedgerGrant } from "./grant.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
-import { claimFor, fits, holder, holds, newHolder, newWaiter, unseat } from "./rows.ts";
+import { claimFor, fits, holder, holds, newHolder, newWaiter, dequeue } from "./rows.ts";
 
-/** What one step knows of its surroundings. */
-export interface Moment {
+/** The clocks, the caller and the records of one step. */
+export interface StepContext {
   /** The store's clock. */
   readonly nowMs: number;
-  /** Where fences start, so that they grow even when the record was lost. */
+  /** The wall clock in µs. New fences are at least this, so that they grow even after the record was lost. */
   readonly wallUs: number;
-  /** The opened store that asks. */
+  /** The id of the opened store that runs the step. */
   readonly self: string;
   readonly claimMs: number;
   alive(proc: string): boolean;
-  /** false: nobody is granted anything in this step, because another server may have granted what this one does not know of. */
+  /**
+   * false: the step grants nothing, because another server may have made grants that this one does not
+   * know.
+   */
   readonly mayGrant?: boolean | undefined;
-  /** The record of a key, or null when this step does not have it in its hands. */
+  /** The record of a key, or null if the step has not loaded it. */
   record(key: string): KeyRecord | null;
 }
 
-/** Who is to be notified after the step: a waiter that should attempt again, or a holder that was revoked. */
+/** A notification to send after the step: a waiter should attempt again, or a holder was revoked. */
 export interface Wake {
   readonly proc: string;
   readonly id: string;
@@ -44,33 +51,33 @@ export type LedgerAnswer =
   | { readonly busy: true }
   | { readonly ended: true };
 
-/** A waiter whose last heartbeat is older than half its claim window could not use the rest of it: it is passed over. */
+/** A step passes over a waiter whose last heartbeat is older than this share of its claim window. */
 const FRESH_SHARE = 0.5;
-/** One that has been silent for so many claim windows has lost its place. */
+/** A waiter without a heartbeat for this many claim windows leaves the queue. */
 const FORGOTTEN_CLAIMS = 5;
 
 export class Ledger {
-  readonly #moment: Moment;
-  /** Who is to be told, in order. */
+  readonly #context: StepContext;
+  /** The notifications of this step, in order. */
   readonly wakes: Wake[] = [];
 
-  constructor(moment: Moment) {
-    this.#moment = moment;
+  constructor(context: StepContext) {
+    this.#context = context;
   }
 
   attempt(request: Request): LedgerAnswer {
     const records = this.#records(request.keys);
     for (const record of records) this.sweep(record);
-    if (holds(records, request.id)) return this.#rearm(records, request);
+    if (holds(records, request.id)) return this.#grantAgain(records, request);
     if (records.some((record) => holder(record, request.id) !== undefined)) {
-      // Part of it was taken away by force: the rest is of no use to anybody.
+      // An operator revoked some of the keys by force. A request holds all of its keys or none.
       this.abandon(request.keys, request.id);
       return { ended: true };
     }
-    for (const record of records) this.#seat(record, request);
-    for (const record of records) this.#settle(record);
-    if (holds(records, request.id)) return this.#rearm(records, request);
-    if (!request.queue) for (const record of records) unseat(record, request.id);
+    for (const record of records) this.#enqueue(record, request);
+    for (const record of records) this.#grantWaiters(record);
+    if (holds(records, request.id)) return this.#grantAgain(records, request);
+    if (!request.queue) for (const record of records) dequeue(record, request.id);
     return { busy: true };
   }
 
@@ -89,24 +96,24 @@ export class Ledger {
     const revoked = rows.find((row) => row.revoked !== undefined)?.revoked;
     if (revoked !== undefined) return { revoked };
     rows.forEach((row, i) => {
-      // Never earlier: of two renewals under way the one that asked for more may have been confirmed already.
-      row.until = Math.max(row.until, this.#moment.nowMs + ttlMs + graceMs);
+      // Never shorten: of two concurrent renewals, the longer one may have been confirmed first.
+      row.until = Math.max(row.until, this.#context.nowMs + ttlMs + graceMs);
       row.used = used[i] ?? row.used;
       row.label = label;
     });
     return "renewed";
   }
 
-  /** `used`: the last fence of each key that was used; numbers above it return to the key. */
+  /** `used`: the last used fence of each key. The reserved fences above it may be granted again. */
   release(keys: readonly string[], id: string, used: readonly number[]): boolean {
     const records = this.#records(keys);
     for (const record of records) this.sweep(record);
     const held = holds(records, id);
     records.forEach((record, i) => {
       const row = holder(record, id);
-      if (row !== undefined) this.#let(record, row, used[i]);
+      if (row !== undefined) this.#removeHolder(record, row, used[i]);
     });
-    for (const record of records) this.#settle(record);
+    for (const record of records) this.#grantWaiters(record);
     return held;
   }
 
@@ -114,11 +121,11 @@ export class Ledger {
     const records = this.#records(keys);
     for (const record of records) {
       this.sweep(record);
-      unseat(record, id);
+      dequeue(record, id);
       const row = holder(record, id);
-      if (row !== undefined) this.#let(record, row);
+      if (row !== undefined) this.#removeHolder(record, row);
     }
-    for (const record of records) this.#settle(record);
+    for (const record of records) this.#grantWaiters(record);
   }
 
   owns(keys: readonly string[], id: string): boolean {
@@ -151,15 +158,15 @@ export class Ledger {
       if (row.proc !== "")
         this.wakes.push({ proc: row.proc, id: row.id, key: record.key, revoked: options.reason });
     }
-    this.#settle(record);
+    this.#grantWaiters(record);
     return "revoked";
   }
 
   sweep(record: KeyRecord): void {
-    const { nowMs, self, claimMs } = this.#moment;
+    const { nowMs, self, claimMs } = this.#context;
     for (const row of [...record.holders]) {
-      if (row.until <= nowMs || (row.proc !== "" && row.proc !== self && !this.#moment.alive(row.proc))) {
-        this.#let(record, row);
+      if (row.until <= nowMs || (row.proc !== "" && row.proc !== self && !this.#context.alive(row.proc))) {
+        this.#removeHolder(record, row);
       }
     }
     if (record.line.some((row) => nowMs - row.seen > claimMs * FORGOTTEN_CLAIMS)) {
@@ -167,28 +174,31 @@ export class Ledger {
     }
   }
 
-  /** Takes the dead out of the line too. Not done in every step: each costs a question to the kernel or the server. */
-  sweepLine(record: KeyRecord): void {
+  /** Also removes dead waiters. Not part of every step: each check asks the kernel or the server. */
+  sweepQueue(record: KeyRecord): void {
     this.sweep(record);
-    record.line = record.line.filter((row) => row.proc === this.#moment.self || this.#moment.alive(row.proc));
+    record.line = record.line.filter(
+      (row) => row.proc === this.#context.self || this.#context.alive(row.proc),
+    );
   }
 
   #records(keys: readonly string[]): KeyRecord[] {
     return keys.map((key) => {
-      const record = this.#moment.record(key);
+      const record = this.#context.record(key);
       if (record === null) throw new Error(`the step does not have the record of ${JSON.stringify(key)}`);
       return record;
     });
   }
 
-  /** Takes a holder out, or leaves its shadow where the key must stay taken. */
-  #let(record: KeyRecord, row: HolderRow, used?: number): void {
-    // Unless others were granted since: what the holder did not use returns to the key, so that fences do not
-    // run ahead of the clock and grow even when the record is lost (P3). Where nobody can say what it used,
-    // the whole room counts: no clock is asked, because it may have been set back.
+  /** Removes a holder, or leaves its row without an owner while `keepUntil` keeps the key taken. */
+  #removeHolder(record: KeyRecord, row: HolderRow, used?: number): void {
+    // Fences must not run ahead of the clock, so that they grow even after the record was lost (P3).
+    // Unless there was a later grant, the reserved fences that the holder has not used return to the key.
+    // If the last used fence is unknown, all of them count as used. The clock cannot tell: it may have
+    // been set back.
     if (used !== undefined && record.last === row.fence + row.room)
       record.last = Math.min(record.last, Math.max(row.fence, row.used, used));
-    if (row.proc !== "" && row.keepUntil > this.#moment.nowMs) {
+    if (row.proc !== "" && row.keepUntil > this.#context.nowMs) {
       row.id = "";
       row.proc = "";
       row.until = row.keepUntil;
@@ -198,8 +208,8 @@ export class Ledger {
     }
   }
 
-  #seat(record: KeyRecord, request: Request): void {
-    const { nowMs, self } = this.#moment;
+  #enqueue(record: KeyRecord, request: Request): void {
+    const { nowMs, self } = this.#context;
     const place = record.line.find((row) => row.id === request.id);
     if (place !== undefined) {
       place.seq = Math.max(place.seq, request.seq);
@@ -210,49 +220,53 @@ export class Ledger {
     record.line.push(newWaiter(request, self, nowMs));
   }
 
-  #settle(record: KeyRecord): void {
-    if (this.#moment.mayGrant === false) return;
+  #grantWaiters(record: KeyRecord): void {
+    if (this.#context.mayGrant === false) return;
     for (;;) {
-      const next = this.#first(record);
+      const next = this.#nextWaiter(record);
       if (next === null || !fits(record, next)) return;
-      const records = next.keys === undefined ? [record] : this.#allOf(next);
+      const records = next.keys === undefined ? [record] : this.#recordsOf(next);
       if (records === null) {
         this.wakes.push({ proc: next.proc, id: next.id, key: record.key });
         return;
       }
-      if (!records.every((one) => this.#first(one)?.id === next.id && fits(one, next))) return;
-      this.#promote(records, next);
+      if (!records.every((one) => this.#nextWaiter(one)?.id === next.id && fits(one, next))) return;
+      this.#reserve(records, next);
     }
   }
 
-  /** All records that a waiter for several keys needs, swept, or null when this step does not have them all. */
-  #allOf(waiter: WaiterRow): KeyRecord[] | null {
-    const records = (waiter.keys as readonly string[]).map((key) => this.#moment.record(key));
+  /** The swept records of all keys of a waiter, or null if the step has not loaded all of them. */
+  #recordsOf(waiter: WaiterRow): KeyRecord[] | null {
+    const records = (waiter.keys as readonly string[]).map((key) => this.#context.record(key));
     if (records.includes(null)) return null;
     for (const record of records as KeyRecord[]) this.sweep(record);
     return records as KeyRecord[];
   }
 
-  /** The first in line that is alive and was heard of lately. The dead lose their place, the silent only their turn. */
-  #first(record: KeyRecord): WaiterRow | null {
-    const { nowMs, claimMs, self } = this.#moment;
+  /**
+   * The first waiter with a recent heartbeat. Dead waiters leave the queue; late ones are only passed
+   * over.
+   */
+  #nextWaiter(record: KeyRecord): WaiterRow | null {
+    const { nowMs, claimMs, self } = this.#context;
     for (const row of [...record.line]) {
       if (nowMs - row.seen > claimFor(claimMs, row.ttlMs) * FRESH_SHARE) continue;
-      if (row.proc === self || this.#moment.alive(row.proc)) return row;
-      unseat(record, row.id);
+      if (row.proc === self || this.#context.alive(row.proc)) return row;
+      dequeue(record, row.id);
     }
     return null;
   }
 
-  #promote(records: readonly KeyRecord[], waiter: WaiterRow): void {
-    const { nowMs, wallUs } = this.#moment;
-    const claimMs = claimFor(this.#moment.claimMs, waiter.ttlMs);
-    // Only a lone holder may number its own hand-offs: beside others a number of its room could come after a larger one.
+  #reserve(records: readonly KeyRecord[], waiter: WaiterRow): void {
+    const { nowMs, wallUs } = this.#context;
+    const claimMs = claimFor(this.#context.claimMs, waiter.ttlMs);
+    // Only an exclusive holder gets fences for hand-offs: beside others, it could use one after a larger
+    // grant.
     const alone = waiter.mode === "exclusive" && waiter.limit === 1;
     const room = alone ? (waiter.room ?? Math.floor(waiter.ttlMs * 1_000)) : 0;
     for (const record of records) {
       const fence = Math.max(record.last + 1, Math.floor(wallUs));
-      unseat(record, waiter.id);
+      dequeue(record, waiter.id);
       record.last = fence + room;
       record.limit = record.holders.length === 0 ? waiter.limit : Math.max(record.limit, waiter.limit);
       record.holders.push(newHolder(waiter, { fence, room, nowMs, claimMs }));
@@ -260,12 +274,15 @@ export class Ledger {
     this.wakes.push({ proc: waiter.proc, id: waiter.id, key: (records[0] as KeyRecord).key });
   }
 
-  /** Whoever asks and holds gets its full ttl: the answer to an acquire, to a wake-up, and to an attempt whose reply was lost (P8). */
-  #rearm(records: readonly KeyRecord[], request: Request): LedgerAnswer {
+  /**
+   * Gives a holder that attempts again its full ttl: after a grant, after a wake-up, and after an attempt
+   * whose reply was lost (P8).
+   */
+  #grantAgain(records: readonly KeyRecord[], request: Request): LedgerAnswer {
     const rows = records.map((record) => holder(record, request.id) as HolderRow);
     if (rows.some((row) => row.revoked !== undefined)) return { ended: true };
     for (const row of rows)
-      row.until = Math.max(row.until, this.#moment.nowMs + request.ttlMs + request.graceMs);
+      row.until = Math.max(row.until, this.#context.nowMs + request.ttlMs + request.graceMs);
     const own = this.wakes.findIndex((wake) => wake.id === request.id);
     if (own !== -1) this.wakes.splice(own, 1);
     return {

@@ -1,7 +1,7 @@
-// The signal of a call that nobody gives up.
+// The signal of calls that cannot be aborted.
 
 import { setMaxListeners } from "node:events";
 
-/** Any number of calls may listen to it at the same time. */
+/** Without a limit of listeners, because many concurrent calls share it. */
 export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 setMaxListeners(0, NEVER_ABORTED);

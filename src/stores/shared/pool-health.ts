@@ -7,9 +7,9 @@
 //
 // connection-health.ts is the rule for one connection that all calls share.
 
-/** So many calls in a row without any answer make a pool silent. */
+/** A pool is silent after this many calls in a row without an answer. */
 const MOST_UNANSWERED = 2;
-/** A short ttl has short timeouts: a server that stalls for a moment must not lose its clients. */
+/** A short ttl has short timeouts. A server that stalls for less than this must not lose its connections. */
 const SHORTEST_SILENCE_MS = 500;
 
 export class PoolHealth {
@@ -24,7 +24,7 @@ export class PoolHealth {
     this.#nowMs = nowMs;
   }
 
-  /** The connection is new, or has answered, perhaps with an error. */
+  /** Reports that a connection was opened, or has answered, perhaps with an error. */
   answered(connection: object): void {
     const nowMs = this.#nowMs();
     this.#answeredAtMs.set(connection, nowMs);
@@ -32,7 +32,10 @@ export class PoolHealth {
     this.#unanswered = 0;
   }
 
-  /** A caller stopped waiting for an answer. True: the pool is silent, and must replace its connections. */
+  /**
+   * Reports that a call has timed out. Returns true if the pool is silent and must replace its
+   * connections.
+   */
   givenUp(sentAtMs: number): boolean {
     if (sentAtMs < this.#heardAtMs) return false;
     if (this.#unanswered === 0) this.#unansweredSinceMs = sentAtMs;
@@ -45,7 +48,7 @@ export class PoolHealth {
     return true;
   }
 
-  /** Whether a connection may be used. One that is not known yet is taken to be new. */
+  /** Whether a connection may be used. An unknown connection counts as new. */
   isUsable(connection: object): boolean {
     return (this.#answeredAtMs.get(connection) ?? this.#nowMs()) >= this.#silentAtMs;
   }

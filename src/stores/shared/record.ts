@@ -1,21 +1,21 @@
-// What a store remembers of one key: who holds it, who waits in which order, and the largest fence ever given out.
-// Plain data, so that it can live in memory, in a file, or behind a simulated network.
+// The record of one key: its holders, its waiters in order, and the largest granted fence. It is plain
+// data for memory and for the files of the local store.
 
 import type { HolderInfo, LockInfo, Mode } from "../../core/store.ts";
 
 /** Times are ms of the store's own clock; fences fit a double until the year 2255. */
 export interface HolderRow {
   id: string;
-  /** Which opened store it belongs to; empty when only `keepUntil` holds the key. */
+  /** The opened store of the holder. Empty if only `keepUntil` still keeps the key taken. */
   proc: string;
   mode: Mode;
   permits: number;
   label: string;
   actor: string;
-  /** First fence of the grant; the `room` numbers above it belong to it too. */
+  /** The first fence of the grant. The `room` fences above it are reserved for hand-offs. */
   fence: number;
   room: number;
-  /** The fence in use, as far as the holder has told. */
+  /** The fence in use, as of the holder's last call. */
   used: number;
   since: number;
   until: number;
@@ -27,7 +27,7 @@ export interface HolderRow {
 export interface WaiterRow {
   id: string;
   proc: string;
-  /** Number and store time of its last heartbeat. */
+  /** The sequence number and the store time of the last heartbeat. */
   seq: number;
   seen: number;
   since: number;
@@ -37,19 +37,19 @@ export interface WaiterRow {
   ttlMs: number;
   graceMs: number;
   keepMs: number;
-  /** Numbers behind its fence that it may use. Records of 0.1.0 lack it: one per microsecond of the ttl. */
+  /** How many fences to reserve for hand-offs. Absent in records of 0.1.0: one per microsecond of the ttl. */
   room?: number;
   label: string;
   actor: string;
-  /** Set when it wants several keys at once. */
+  /** Set if the request is for several keys. */
   keys?: readonly string[];
 }
 
 export interface KeyRecord {
   key: string;
-  /** Means something only while somebody holds or waits. */
+  /** Meaningful only while the key has holders or waiters. */
   limit: number;
-  /** The largest fence that may have been used. */
+  /** The largest fence that a holder may have used. */
   last: number;
   holders: HolderRow[];
   line: WaiterRow[];

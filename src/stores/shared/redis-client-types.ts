@@ -1,6 +1,7 @@
-// The clients that `redis({ client })` and `redlock({ nodes })` accept, as structural types. They name the
-// members by which holdfast recognises a client, so that an unrelated object does not compile and no driver is
-// imported. Parameters are `never[]`, because holdfast supports several major versions of each driver.
+// The clients that `redis({ client })` and `redlock({ nodes })` accept, as structural types. They name
+// the members by which holdfast recognises a client, so that an unrelated object does not compile and no
+// driver is imported. Parameters are `never[]`, because holdfast supports several major versions of each
+// driver.
 
 type Method = (...args: never[]) => unknown;
 

@@ -1,6 +1,6 @@
-// What the errors of a Redis and of its clients have in common, for the stores that are built on it.
+// Errors of Redis servers and clients, for the redis and redlock stores.
 
-/** A script of ours only stumbles over what none of ours has written. */
+/** The errors of our scripts on a value that holdfast did not write. */
 const FOREIGN =
   /HOLDFAST-FOREIGN|WRONGTYPE|user_script.*(attempt to|bad argument)|(Bad data format|Missing bytes) in input/;
 const DEEPEST_CAUSE = 5;
@@ -10,8 +10,9 @@ export function isForeign(text: string): boolean {
 }
 
 /**
- * ioredis hangs the command that failed on its errors, arguments and all: the password of a login, or the id with which anybody
- * could release the lock. Whoever prints an error prints its cause too, so they are taken off.
+ * Removes the failed command from an error and its causes. ioredis adds it with its arguments: the
+ * password of AUTH, or the request id, which is enough to release the lock. Programs print errors with
+ * their causes.
  */
 export function withoutArguments(error: unknown): void {
   let one = error;

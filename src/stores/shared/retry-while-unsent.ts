@@ -14,13 +14,13 @@ export interface CallContext {
   /** Aborts when core has stopped listening. */
   readonly signal: AbortSignal;
   readonly timeoutMs?: number;
-  /** Runs just before a statement leaves. Throws where it must not leave any more. */
+  /** Runs just before a statement is sent. Throws if it must not be sent any more. */
   readonly sent?: () => void;
   sleep?(ms: number): Promise<void>;
 }
 
 export interface RetryRule {
-  /** Whether `run` has certainly changed nothing, and may succeed later. */
+  /** Whether the error proves that `run` has changed nothing, and `run` may succeed later. */
   readonly isUnsent: (error: unknown) => boolean;
   /** Runs before each pause, for example to find out where to connect to. */
   readonly beforePause?: () => Promise<void>;

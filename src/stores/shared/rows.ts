@@ -1,18 +1,21 @@
-// The rows of a record: how they come to be, how they are found, and which of them go together. Pure functions.
+// The rows of a record: making and finding them, and which holders fit together. Pure functions.
 
 import type { Mode, Request } from "../../core/store.ts";
 import type { HolderRow, KeyRecord, WaiterRow } from "./record.ts";
 
-/** No claim is shorter than this, whatever the ttl: a waiter has to hear of its luck and answer. */
+/** The minimum for any ttl: a chosen waiter needs time to receive the notification and attempt again. */
 const SHORTEST_CLAIM_MS = 200;
 const BEATS_PER_CLAIM = 4;
 
-/** For how long a waiter is kept the key that it was chosen for. Not longer than its ttl, so that its death costs no more than a holder's. */
+/**
+ * How long the key stays reserved for a chosen waiter. At most its ttl, so that a dead waiter delays
+ * others no longer than a dead holder.
+ */
 export function claimFor(claimMs: number, ttlMs: number): number {
   return Math.min(claimMs, Math.max(SHORTEST_CLAIM_MS, ttlMs));
 }
 
-/** How often a waiter has to be seen. */
+/** The interval of a waiter's heartbeats. */
 export function heartbeatFor(claimMs: number, ttlMs: number): number {
   return claimFor(claimMs, ttlMs) / BEATS_PER_CLAIM;
 }
@@ -39,7 +42,7 @@ export function newWaiter(request: Request, proc: string, nowMs: number): Waiter
   return keys.length > 1 ? { ...row, keys } : row;
 }
 
-/** A waiter becomes a holder for its claim window, counted from its last heartbeat. */
+/** The holder row of a chosen waiter. It lasts for the claim window, counted from the last heartbeat. */
 export function newHolder(
   waiter: WaiterRow,
   grant: { readonly fence: number; readonly room: number; readonly nowMs: number; readonly claimMs: number },
@@ -59,15 +62,15 @@ export function holds(records: readonly KeyRecord[], id: string): boolean {
   return records.every((record) => holder(record, id) !== undefined);
 }
 
-export function unseat(record: KeyRecord, id: string): void {
+export function dequeue(record: KeyRecord, id: string): void {
   const at = record.line.findIndex((row) => row.id === id);
   if (at !== -1) record.line.splice(at, 1);
 }
 
 /**
- * Whether the waiter may hold beside those who hold now. A lock and a semaphore exclude each other, so all
- * holders are of one kind. Of a semaphore the limit that the waiter itself names counts: callers may name
- * different ones.
+ * Whether a waiter may hold the key beside its current holders. A lock and a semaphore exclude each
+ * other, so all holders are of one kind. Callers of a semaphore may name different limits; the waiter's
+ * own limit counts.
  */
 export function fits(
   record: KeyRecord,

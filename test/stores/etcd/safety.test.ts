@@ -47,7 +47,7 @@ describe("a full etcd", () => {
   it("lets what is held be renewed and released, refuses new locks by name, and is found (P17, P19)", async () => {
     const { url, gateway } = await start({ args: ["--quota-backend-bytes", "1000000"] });
     const [one, two] = [locks(url), locks(url)];
-    const lease = await one.acquire("held", { ttl: 2_000 });
+    const lease = await one.acquire("held", { ttl: "60s" });
     const waiting = two.acquire("held", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("held"))?.waiters?.length).toBe(1);
     await fill(gateway);
@@ -55,7 +55,7 @@ describe("a full etcd", () => {
       code: "ERR_STORE_UNAVAILABLE",
       message: expect.stringMatching(/full \(NOSPACE\)/) as string,
     });
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await lease.extend();
     expect(lease.held).toBe(true);
     expect(await lease.verify()).toBe(true);
     expect((await one.check()).map(({ id }) => id)).toContain("nospace");
@@ -86,7 +86,8 @@ describe("an etcd with authentication", () => {
     const url = await guarded();
     const withUser = (user: string): string => url.replace("etcd://", `etcd://${user}@`);
     const [one, two] = [locks(withUser("app:p%3Aw%2Fd%40")), locks(withUser("app:p%3Aw%2Fd%40"))];
-    const lease = await one.acquire("key", { ttl: 1_000 });
+    const lease = await one.acquire("key", { ttl: "60s" });
+    lease.signal.addEventListener("abort", () => void lease.release());
     const waiting = two.acquire("key", { wait: 100_000 });
     await expect.poll(async () => (await one.inspect("key"))?.waiters?.length).toBe(1);
     expect(await two.revoke("key", { reason: "test", fence: lease.fence })).toBe(true);

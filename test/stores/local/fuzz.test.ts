@@ -8,6 +8,7 @@ import { createLocks, LockError, type Locks } from "../../../src/index.ts";
 import { stepLine } from "../../../src/stores/local/log-format.ts";
 import { complaints, damagedBytes, damagedJson } from "../../support/damage.ts";
 import { runs } from "../../support/histories-count.ts";
+import { answered } from "../../support/store-calls.ts";
 import { folderIn, freshDir, logIn } from "./fixture.ts";
 
 let dir: ReturnType<typeof freshDir>;
@@ -100,7 +101,7 @@ it("things that are no log, and files that are nobody's, do not stop others for 
     rmSync(log, { recursive: true, force: true });
     plant();
     const late = createLocks(`local:${dir.path}`);
-    await expect(late.tryAcquire("k")).rejects.toMatchObject({
+    await expect(answered(() => late.tryAcquire("k"))).rejects.toMatchObject({
       message: expect.stringContaining(log) as string,
     });
     await late.close();

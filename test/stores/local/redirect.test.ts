@@ -115,7 +115,7 @@ it("a directory cannot be swapped for a link by who may write to the directory a
   expect(readdirSync(join(target, folder.name))).toEqual([]);
   const directory = openDirectory(join(shared, "moved"));
   const elsewhere = { ...directory, stats: statSync(target) };
-  expect(() => Folder.open({ ...options(), directory: elsewhere })).toThrow(/replaced it just now/);
+  expect(() => Folder.open({ ...options(), directory: elsewhere })).toThrow(/replaced it during this call/);
 });
 
 it("the check of doctor appends to its own file only", async () => {

@@ -385,7 +385,7 @@ describe("files that somebody deletes while they are in use", () => {
     const two = await store();
     await grantOf(two, request("k"));
     if (isUsed) await grantOf(one, request("other"));
-    await until("the loss", () => lost.length > 0, 20_000);
+    await until("the loss", () => lost.length > 0);
     expect(lost[0]).toBe(`${asked.id} gone`);
     expect(lost).not.toContain(`${ended.id} gone`);
   });
@@ -396,7 +396,7 @@ describe("files that somebody deletes while they are in use", () => {
     rmSync(folderIn(dir.path), { recursive: true });
     const others = createLocks(local({ dir: dir.path }));
     const next = await others.acquire("k");
-    await until("the loss", () => lease.signal.aborted, 20_000);
+    await until("the loss", () => lease.signal.aborted);
     expect([lease.held, next.held]).toEqual([false, true]);
     await others.close();
     await locks.close();
@@ -423,7 +423,7 @@ describe("loading", () => {
       const env = { namespace: "test", system: nodeSystem, allow: [] };
       await local({ dir: ${JSON.stringify(dir.path)} }).open(env);`;
     const run = spawnSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
-      timeout: 10_000,
+      timeout: 100_000,
     });
     expect(run.status).toBe(0);
   });

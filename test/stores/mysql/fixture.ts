@@ -10,7 +10,7 @@ import { nodeSystem } from "../../../src/system/node.ts";
 
 import { io } from "../../support/store-calls.ts";
 
-export { fenceOf, io, request, until } from "../../support/store-calls.ts";
+export { answered, fenceOf, io, request, until } from "../../support/store-calls.ts";
 
 export function openStore(options: MysqlOptions, namespace = "t"): Promise<OpenStore> {
   return mysql(options).open({ namespace, system: nodeSystem, allow: [] });

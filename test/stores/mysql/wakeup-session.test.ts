@@ -149,7 +149,8 @@ describe("a wake-up session", () => {
     await until("the second notification", () => read.includes("2"));
     // A wait that nobody ends takes 20 s of the server's clock, however busy the machine is.
     expect(performance.now() - startMs).toBeLessThan(19_000);
-    expect(read).toEqual(["1", "2"]);
+    // A wake-up that meets the session while it forgets a notification makes it read that one again.
+    expect([...new Set(read)]).toEqual(["1", "2"]);
     session.close();
     await locks.close();
   });

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { OpenStore, Request } from "../../../src/core/store.ts";
 import { createLocks } from "../../../src/index.ts";
-import { io, PostgresWorld, request, until } from "./fixture.ts";
+import { answered, io, PostgresWorld, request, until } from "./fixture.ts";
 
 let world: PostgresWorld;
 
@@ -34,7 +34,7 @@ it("a process takes at most half of the connections of a server, and says so (P1
   const locks = createLocks(`${small.url}?mode=advisory`);
   const leases = [];
   for (let held = 0; held < 10; held += 1) leases.push(await locks.acquire(`held:${held}`, { wait: 60_000 }));
-  await expect(locks.tryAcquire("one more")).rejects.toMatchObject({
+  await expect(answered(() => locks.tryAcquire("one more"))).rejects.toMatchObject({
     code: "ERR_STORE_UNAVAILABLE",
     message: expect.stringContaining("max_connections (20)") as string,
   });

@@ -8,7 +8,7 @@ import { postgres, type PostgresOptions } from "../../../src/stores/postgres/ind
 import { nodeSystem } from "../../../src/system/node.ts";
 import { openPool } from "../../support/pg-pool.ts";
 
-export { fenceOf, io, request, until } from "../../support/store-calls.ts";
+export { answered, fenceOf, io, request, until } from "../../support/store-calls.ts";
 
 export class PostgresWorld {
   readonly server: RunningServer;

@@ -75,7 +75,7 @@ describe("one server", () => {
       }
       // As many as the pool has connections, and a few that are about to end.
       expect(most).toBeLessThan(15);
-      await until("the end of all that waits", async () => (await waiting()) === 0, 20_000);
+      await until("the end of all that waits", async () => (await waiting()) === 0);
       await client.query("ROLLBACK");
       client.release();
       expect(await locks.using("blocked", { wait: 60_000 }, () => 7)).toBe(7);

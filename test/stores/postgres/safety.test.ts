@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLocks } from "../../../src/index.ts";
 import { fullSchema } from "../../../src/stores/postgres/schema.ts";
 import { sqlFor } from "../../../src/stores/postgres/sql.ts";
-import { fenceOf, io, PostgresWorld, request, until } from "./fixture.ts";
+import { answered, fenceOf, io, PostgresWorld, request, until } from "./fixture.ts";
 
 let world: PostgresWorld;
 
@@ -140,7 +140,7 @@ describe("check", () => {
 describe("a URL", () => {
   it("to nobody is refused at once, and a wrong mode or table by name", async () => {
     const locks = createLocks("postgres://nobody@127.0.0.1:1/nothing");
-    await expect(locks.tryAcquire("k")).rejects.toMatchObject({
+    await expect(answered(() => locks.tryAcquire("k"))).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
       message: expect.stringContaining("ECONNREFUSED") as string,
     });
@@ -272,7 +272,7 @@ describe("tables of versions 0.1 and 0.2", () => {
     await world.ask(OLD.replace("PREFIX", "aged"));
     await world.ask(ROW.replace("PREFIX", "aged"), [String(ahead)]);
     const locks = createLocks(`${world.url}?table=aged`);
-    await expect(locks.acquire("k", { wait: 300 })).rejects.toMatchObject({
+    await expect(answered(() => locks.acquire("k", { wait: 300 }))).rejects.toMatchObject({
       code: "ERR_STORE_UNAVAILABLE",
       message: expect.stringContaining("earlier version of holdfast") as string,
     });

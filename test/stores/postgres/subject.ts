@@ -5,10 +5,16 @@ import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pool } from "pg";
+import postgresJs from "postgres";
 import { freePort } from "../../../scripts/servers/ports.ts";
 import { serverUser, startPostgres } from "../../../scripts/servers/postgres.ts";
 import type { RunningServer } from "../../../scripts/servers/process.ts";
-import { advisoryGuarantees, postgres, postgresGuarantees } from "../../../src/stores/postgres/index.ts";
+import {
+  advisoryGuarantees,
+  postgres,
+  postgresGuarantees,
+  type PostgresOptions,
+} from "../../../src/stores/postgres/index.ts";
 import type { Server, Subject } from "../../../src/testing/index.ts";
 import { openPool } from "../../support/pg-pool.ts";
 
@@ -46,22 +52,25 @@ function newFolder(): string {
   return folder;
 }
 
-/** By URL, or with one pool that all stores are given. */
-export function postgresSubject(options: { readonly shared?: boolean } = {}): {
+/** By URL, with one pool of pg that all stores are given, or with an instance of postgres.js. */
+export function postgresSubject(way: "url" | "pg pool" | "postgres.js" = "url"): {
   readonly store: Subject;
   readonly server: Server;
 } {
   const server = new KillablePostgres();
   let pool: Pool | null = null;
-  const given = (): Pool => {
+  const options = (): PostgresOptions => {
+    if (way === "url") return { url: server.url };
+    // It is never connected: the store connects with its options.
+    if (way === "postgres.js") return { pool: postgresJs(server.url) };
     pool ??= openPool(server.url, { max: 10 });
-    return pool;
+    return { pool };
   };
   return {
     store: {
-      name: options.shared === true ? "postgres with a pool" : "postgres by URL",
+      name: `postgres by ${way}`,
       guarantees: postgresGuarantees,
-      create: () => (options.shared === true ? postgres({ pool: given() }) : postgres({ url: server.url })),
+      create: () => postgres(options()),
       child: () => ({ url: server.url }),
       footprint: (namespace) => countRows(server.url, namespace),
     },

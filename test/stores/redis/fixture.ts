@@ -7,7 +7,7 @@ import { redis, type RedisOptions } from "../../../src/stores/redis/index.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
 import { type Reply, Resp } from "./resp.ts";
 
-export { fencesOf, io, request, until } from "../../support/store-calls.ts";
+export { answered, fencesOf, io, request, until } from "../../support/store-calls.ts";
 
 export class RedisWorld {
   readonly server: RunningServer;

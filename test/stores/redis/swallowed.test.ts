@@ -48,14 +48,11 @@ describe.each([
       };
       for (let turn = 0; turn < COUNT; turn += 1) {
         // The last cut broke its connections; what it says while it connects is not to be swallowed.
-        await until(
-          "the way back",
-          () =>
-            far.inspect(key).then(
-              () => true,
-              () => false,
-            ),
-          20_000,
+        await until("the way back", () =>
+          far.inspect(key).then(
+            () => true,
+            () => false,
+          ),
         );
         if (scripts) proxy.swallow("replies");
         const asked = turn % 3 === 2 ? far.tryAcquire(key) : far.acquire(key, { wait: "100s" });
@@ -94,7 +91,7 @@ describe.each([
       const left = async (): Promise<number> =>
         ((await world.ask("KEYS", `holdfast:{${key}}*`)) as string[]).length;
       // What is remembered of attempts that were not answered goes with their time.
-      await until("an empty server", async () => (await left()) === 0, 5_000);
+      await until("an empty server", async () => (await left()) === 0);
     },
     20_000 + COUNT * TURN_MS,
   );

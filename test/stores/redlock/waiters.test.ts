@@ -27,18 +27,18 @@ it("waiters deep in the queue ask less than once per second, all are served (P14
   const namespace = world.name();
   const holder = await world.locks({ namespace }).acquire("hot");
   const waiters = Array.from({ length: WAITERS }, () => world.locks({ namespace, deadlock: false }));
-  const served = waiters.map(async (locks) => (await locks.acquire("hot", { wait: "60s" })).release());
+  const served = waiters.map(async (locks) => (await locks.acquire("hot", { wait: "150s" })).release());
   const queued = async (): Promise<number> => (await waiters[0]?.inspect("hot"))?.waiters?.length ?? 0;
-  await expect.poll(queued, { timeout: 20_000 }).toBe(WAITERS);
+  await expect.poll(queued).toBe(WAITERS);
   // The interval grows with the time waited, at most to what the position allows.
   await sleep(4_000);
   const [before, beforeMs] = [await scriptsRun(), performance.now()];
   await sleep(2_000);
-  const asked = (await scriptsRun()) - before;
-  // A busy machine sleeps longer, and the waiters go on asking meanwhile.
-  expect(asked).toBeLessThan(WAITERS * ((performance.now() - beforeMs) / 1_000));
+  // A busy machine takes longer, and the waiters go on asking meanwhile.
+  const mostAsked = (): number => WAITERS * ((performance.now() - beforeMs) / 1_000);
+  expect((await scriptsRun()) - before).toBeLessThan(mostAsked());
   await holder.release();
   expect(new Set(await Promise.all(served))).toEqual(new Set([true]));
   // An attempt and a release of each, what lost the race for a free key, and what was asked while waiting.
-  expect((await scriptsRun()) - before).toBeLessThan(12 * WAITERS);
-}, 60_000);
+  expect((await scriptsRun()) - before).toBeLessThan(9 * WAITERS + mostAsked());
+});

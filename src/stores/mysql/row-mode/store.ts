@@ -270,9 +270,9 @@ export class RowOpenStore implements OpenStore<null> {
 
   inTransaction(tx: unknown): TransactionDesk {
     const { dialect } = this.#facts;
-    const desk = new RowTransaction(tx, { connection: this.#connection, metadata: this.#metadata, dialect });
+    const locks = new RowTransaction(tx, { connection: this.#connection, metadata: this.#metadata, dialect });
     return {
-      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys[0], () => desk.attempt(wish, io)),
+      attempt: (wish, io) => this.#do("lock in the transaction", wish.keys[0], () => locks.attempt(wish, io)),
     };
   }
 

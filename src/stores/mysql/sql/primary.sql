@@ -2,7 +2,8 @@
 
 -- Every server that has been the primary, the time, and the version of the schema.
 -- :name primary_list
-SELECT c.now_us, (SELECT m.version FROM holdfast_meta AS m WHERE m.id = 1) AS version, p.server, p.since_us, p.ready_us, p.seen_us, p.started_us, p.hold_ms
+SELECT c.now_us, (SELECT m.version FROM holdfast_meta AS m WHERE m.id = 1) AS version, p.server, p.since_us,
+  p.ready_us, p.seen_us, p.started_us, p.hold_ms
 FROM (SELECT {now} AS now_us) AS c LEFT JOIN holdfast_primary AS p ON TRUE
 
 -- This server is the primary from now on, unless it has become so since the newest claim was read.

@@ -310,7 +310,7 @@ body: BEGIN
   END IF;
   SET v_at = 1;
   IF v_holds_all THEN
-    -- It asks again, or its answer was lost: its full ttl begins anew.
+    -- It asks again, or its answer was lost: it gets its full ttl again.
     WHILE v_at <= LENGTH(p_keys) DO
       {next_key}
       UPDATE holdfast_locks SET ends_us = IF(mode = 'x', GREATEST(ends_us, v_now + p_lasts_us), ends_us),
@@ -420,7 +420,8 @@ ELSE
 END IF;
 SET v_fences = CONCAT(v_fences, IF(v_fences = '', '', ','), v_fence);
 
--- A question in a condition (IF EXISTS) would wait for a row that somebody has locked; SELECT ... INTO does not.
+-- A question in a condition (IF EXISTS) would wait for a row that somebody has locked; SELECT ... INTO does
+-- not.
 -- :name answer_busy
 SELECT mode INTO l_mode FROM holdfast_locks WHERE name = v_busy;
 IF l_mode = 'x' THEN
@@ -600,7 +601,7 @@ AND (l.waiting = 0 OR NOT EXISTS (
   SELECT 1 FROM holdfast_waiters AS w WHERE w.name = l.name AND w.alive_us > v_now))
 
 -- Cleans away up to 500 rows of one namespace that have been over for ten minutes, and raises the floor of
--- its fences in the same step. Whoever makes a row anew waits for the floor. Answers how many rows it
+-- its fences in the same step. Whoever creates a row again waits for the floor. Answers how many rows it
 -- deleted.
 -- :name procedure_clean
 CREATE PROCEDURE holdfast_clean_1() SQL SECURITY INVOKER

@@ -14,26 +14,28 @@ import type {
   StoreEnv,
   TransactionDesk,
 } from "../../../core/store.ts";
-import type { Pushes } from "../../shared/pushes.ts";
-import { damagedRow } from "../../shared/record-shape.ts";
-import type { Claim, Own, SessionDesk } from "../../shared/session-desk.ts";
+import { damagedRow } from "../../shared/record-validation.ts";
 import type { CallContext } from "../../shared/retry-while-unsent.ts";
-import { TableCleaner } from "../../shared/table-cleaner.ts";
 import { findings } from "../health.ts";
 import { isServerError, postgresError } from "../errors.ts";
 import { advisoryGuarantees } from "../guarantees.ts";
 import { channelOf, newProc, showText, whoIs } from "../names.ts";
 import { type Connections, newCall, type Row } from "../client/connections.ts";
-import { type Session, Sessions } from "./session.ts";
 import type { Sql } from "../sql.ts";
 import { PostgresTransaction } from "../transaction.ts";
+import { Cleaner } from "./cleaner.ts";
+import { type Notifications, revocationText } from "./notifications.ts";
+import type { AdvisoryRequest } from "./request.ts";
+import { type Session, Sessions } from "./session.ts";
 
 /** numeric_value_out_of_range */
 const OUT_OF_RANGE = "22003";
 const CLAIM = String(advisoryGuarantees.claimMs);
-const LONGEST_WORDS = 2_000;
 
-export class AdvisoryBackend implements SessionDesk<Session> {
+/** What the server knows of a session that wants a lock. */
+type SessionState = "waits" | "holds" | null;
+
+export class AdvisoryBackend {
   readonly #connections: Connections;
   readonly #sql: Sql;
   readonly #namespace: string;
@@ -42,7 +44,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
   readonly #proc: string;
   readonly #who: { readonly host: string; readonly process: string };
   readonly #sessions: Sessions;
-  readonly #cleaner: TableCleaner;
+  readonly #cleaner: Cleaner;
 
   constructor(
     connections: Connections,
@@ -52,7 +54,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
       readonly utf8: boolean;
       readonly findings: readonly Finding[];
       readonly maxConnections: number;
-      readonly pushes: Pushes;
+      readonly notifications: Notifications;
     },
   ) {
     this.#connections = connections;
@@ -62,7 +64,7 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     this.#found = known.findings;
     this.#proc = newProc(env.system);
     this.#who = whoIs(env.system.processLabel.replaceAll(/[^\x20-\x7e]/g, "?"));
-    const hear = (words: string): void => known.pushes.hear(words);
+    const hear = (text: string): void => known.notifications.hear(text);
     this.#sessions = new Sessions(connections, sql, env.system, {
       channel: channelOf(this.#proc),
       hear,
@@ -70,67 +72,81 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     });
     const raiseFloor = async (call: CallContext): Promise<number> =>
       Number((await connections.query(sql.session_floor, [], call))[0]?.["last"] ?? 0);
-    const clean = async (floor: number, call: CallContext): Promise<boolean> =>
+    const deleteSome = async (floor: number, call: CallContext): Promise<boolean> =>
       (await connections.query(sql.session_clean, [floor], call))[0]?.["more"] === "true";
-    this.#cleaner = new TableCleaner({ raiseFloor, clean }, env.system);
+    this.#cleaner = new Cleaner({ raiseFloor, deleteSome }, env.system);
   }
 
+  /** A session that holds nothing. */
   open(call: CallContext): Promise<Session> {
     return this.#sessions.take(call);
   }
 
+  /** The session holds nothing any more and may be used again. */
   giveBack(session: Session): void {
     this.#sessions.giveBack(session);
   }
 
+  /** Closes the session. Resolves when the server has neither lock nor wait of it. */
   end(session: Session, call: CallContext): Promise<void> {
     return this.#sessions.end(session, call);
   }
 
-  async take(session: Session, claim: Claim, call: CallContext): Promise<bigint | null> {
-    const [row] = await session.query(this.#sql.session_take, this.#values(claim), call);
+  /** Tries once. null: the lock is not free. */
+  async tryLock(session: Session, own: AdvisoryRequest, call: CallContext): Promise<bigint | null> {
+    const [row] = await session.query(this.#sql.session_acquire, this.#values(own), call);
     return row?.["ok"] === "true" ? fenceOf(row, session) : null;
   }
 
-  async draw(session: Session, claim: Claim, call: CallContext): Promise<bigint> {
-    const [row] = await session.query(this.#sql.session_draw, this.#values(claim), call);
+  /** The session has waited and has the lock. */
+  async drawFence(session: Session, own: AdvisoryRequest, call: CallContext): Promise<bigint> {
+    const [row] = await session.query(this.#sql.session_draw_fence, this.#values(own), call);
     return fenceOf(row as Row, session);
   }
 
-  async wait(session: Session, { request }: Claim): Promise<void> {
+  /** Waits in the server until the session has the lock. It can be asked nothing else meanwhile. */
+  async waitForLock(session: Session, { request }: AdvisoryRequest): Promise<void> {
     const text = request.mode === "shared" ? this.#sql.session_wait_shared : this.#sql.session_wait;
     await session.query(text, [this.#lock(request.keys[0] as string), CLAIM], newCall());
   }
 
-  async touch(
+  /** The idle time of the session begins again. `label` null: as it was. */
+  async renew(
     session: Session,
-    { request, lastsMs }: Claim,
+    { request, lastsMs }: AdvisoryRequest,
     { used, label }: { readonly used: bigint; readonly label: string | null },
     call: CallContext,
   ): Promise<"held" | "gone" | { readonly revoked: string }> {
     const said = label === null ? null : showText(label, this.#utf8);
     const values = [request.id, String(used), said, Math.ceil(lastsMs) * 1_000, String(Math.ceil(lastsMs))];
-    const [row] = await session.query(this.#sql.session_touch, values, call);
+    const [row] = await session.query(this.#sql.session_renew, values, call);
     if (row === undefined) return "gone";
     const revoked = row["revoked"] ?? null;
     return revoked === null ? "held" : { revoked };
   }
 
-  async drop(session: Session, { request }: Claim, used: bigint | null, call: CallContext): Promise<boolean> {
+  /** First writes the last fence down that was used, where somebody can say. Whether the lock was held. */
+  async release(
+    session: Session,
+    { request }: AdvisoryRequest,
+    used: bigint | null,
+    call: CallContext,
+  ): Promise<boolean> {
     const digest = this.#digest(request.keys[0] as string);
     const lock = this.#lock(request.keys[0] as string);
     const values = [digest, lock, request.id, request.mode, used === null ? null : String(used)];
-    const [row] = await session.query(this.#sql.session_drop, values, call);
+    const [row] = await session.query(this.#sql.session_release, values, call);
     return row?.["held"] === "true";
   }
 
-  async look(
+  /** Who holds a key, and what the server knows of a session that waits for it. Asked on another session. */
+  async inspect(
     key: string,
     session: Session | null,
     call: CallContext,
-  ): Promise<{ readonly own: Own; readonly holders: readonly HolderInfo[] }> {
+  ): Promise<{ readonly state: SessionState; readonly holders: readonly HolderInfo[] }> {
     const rows = await this.#rows(key, session?.pid ?? null, call);
-    return { own: (rows[0]?.["own"] ?? null) as Own, holders: rows.filter(isHolder).map(infoOf) };
+    return { state: (rows[0]?.["own"] ?? null) as SessionState, holders: rows.filter(isHolder).map(infoOf) };
   }
 
   async note(id: string, waitingFor: string | null, call: CallContext): Promise<void> {
@@ -161,15 +177,15 @@ export class AdvisoryBackend implements SessionDesk<Session> {
     const said = showText(reason, this.#utf8);
     const ids = meant.map((row) => row["id"] as string);
     const channels = meant.map((row) => channelOf(row["proc"] as string));
-    const words = ids.map((id) => `revoked ${id} ${said}`.slice(0, LONGEST_WORDS));
-    await this.#connections.query(this.#sql.session_revoke, [ids, said, channels, words], call);
+    const texts = ids.map((id) => revocationText(id, said));
+    await this.#connections.query(this.#sql.session_revoke, [ids, said, channels, texts], call);
     // The holder is told before its session ends.
-    if (force) await this.#connections.query(this.#sql.session_evict, [ids], call);
+    if (force) await this.#connections.query(this.#sql.session_terminate_holders, [ids], call);
     return "revoked";
   }
 
-  clean(call: CallContext): void {
-    this.#cleaner.now(call);
+  cleanIfDue(call: CallContext): void {
+    this.#cleaner.run(call);
   }
 
   async check(call: CallContext): Promise<readonly Finding[]> {
@@ -181,12 +197,13 @@ export class AdvisoryBackend implements SessionDesk<Session> {
       const [row] = await query(this.#sql.tx_session, [this.#digest(key), this.#lock(key), mode]);
       if (row?.["ok"] === "true") return { fence: BigInt(row["fence"] as string) };
       const values = [this.#lock(key), this.#namespace, Buffer.from(key), null];
-      return { holders: (await query(this.#sql.session_look, values)).filter(isHolder).map(infoOf) };
+      return { holders: (await query(this.#sql.session_inspect, values)).filter(isHolder).map(infoOf) };
     });
   }
 
-  say(error: unknown, doing: string, key: string | undefined): Error {
-    // Sessions of locks do not look again by themselves; whoever asks next finds the tables.
+  /** `doing` completes "PostgreSQL could not". */
+  toLockError(error: unknown, doing: string, key: string | undefined): Error {
+    // Sessions of locks do not retry by themselves. The next call finds the tables.
     void this.#connections.recreate(error);
     // The only number that a statement reckons with and that is not of its own is the last fence of the key.
     if (key !== undefined && isServerError(error) && error.code === OUT_OF_RANGE)
@@ -201,17 +218,17 @@ export class AdvisoryBackend implements SessionDesk<Session> {
 
   #rows(key: string, pid: number | null, call: CallContext): Promise<readonly Row[]> {
     const values = [this.#lock(key), this.#namespace, Buffer.from(key), pid];
-    return this.#connections.query(this.#sql.session_look, values, call);
+    return this.#connections.query(this.#sql.session_inspect, values, call);
   }
 
-  #values({ request, room, lastsMs }: Claim): readonly unknown[] {
+  #values({ request, reservedFences, lastsMs }: AdvisoryRequest): readonly unknown[] {
     const { id, label, actor, mode } = request;
     const [key] = request.keys as readonly [string];
     const { host, process } = this.#who;
     const people = [host, process, showText(label, this.#utf8), showText(actor, this.#utf8)];
     const lasts = Math.ceil(lastsMs);
     const what = [this.#digest(key), this.#lock(key), id, this.#namespace, Buffer.from(key)];
-    return [...what, this.#proc, ...people, room, mode, lasts * 1_000, String(lasts)];
+    return [...what, this.#proc, ...people, reservedFences, mode, lasts * 1_000, String(lasts)];
   }
 
   #digest(key: string): Buffer {

@@ -4,7 +4,6 @@
 
 import { StoreUnavailableError } from "../../../core/errors.ts";
 import type { System } from "../../../core/system.ts";
-import type { LockSession } from "../../shared/session-desk.ts";
 import type { CallContext } from "../../shared/retry-while-unsent.ts";
 import { endsConnection } from "../errors.ts";
 import { type Connections, destroy, type OwnClient, type Row } from "../client/connections.ts";
@@ -30,7 +29,7 @@ const SETTINGS = [
   "SET synchronous_commit = on",
 ].join("; ");
 
-export class Session implements LockSession {
+export class Session {
   readonly #client: OwnClient;
   /** Unique, so that a number that was given again is not mistaken for it. */
   readonly name: string;
@@ -62,7 +61,7 @@ export class Session implements LockSession {
     const client = await connections.connect({ application_name: name }, call);
     try {
       client.on("notification", ((notice: { readonly payload?: string }) => hear(notice.payload ?? "")) as (
-        ...args: readonly never[]
+        ...args: never[]
       ) => void);
       await client.query({ text: `${SETTINGS}; LISTEN "${listen}"` });
       // So that the server soon misses a client that died while it waited. Not every platform can.
@@ -192,7 +191,7 @@ export class Sessions {
   async end(session: Session, call: CallContext): Promise<void> {
     session.onEnd = null;
     this.#drop(session);
-    await this.#connections.query(this.#sql.session_end, [session.pid, session.name], call);
+    await this.#connections.query(this.#sql.session_terminate, [session.pid, session.name], call);
   }
 
   close(): void {

@@ -24,8 +24,8 @@ export interface PgClient {
     query: { readonly name?: string; readonly text: string; readonly values?: readonly unknown[] },
     settle: (error: Error | null | undefined, result: { readonly rows: Row[] }) => void,
   ): void;
-  on(event: string, listener: (...args: readonly never[]) => void): unknown;
-  off(event: string, listener: (...args: readonly never[]) => void): unknown;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  off(event: string, listener: (...args: never[]) => void): unknown;
   readonly processID?: number | null;
   /** With `processID` it identifies the session in a cancel request. */
   readonly secretKey?: unknown;
@@ -61,13 +61,6 @@ const MISSING = ["42P01", "42883"];
 /** For a call that nobody gives up. A signal each: one for all would collect the listeners of all calls. */
 export function newCall(): CallContext {
   return { signal: new AbortController().signal };
-}
-
-export function isPool(pool: unknown): pool is PgPool {
-  if (typeof pool !== "object" || pool === null) return false;
-  const { options, Client, connect, end } = pool as Partial<PgPool>;
-  const shape = typeof options === "object" && typeof Client === "function";
-  return shape && typeof connect === "function" && typeof end === "function";
 }
 
 /** A statement without a signal, on its way. Its connection is given up once it is overdue. */

@@ -7,7 +7,7 @@
 -- exclusive waiter blocks
 -- the others because it is first. A reader or permit holder gets a reserved row in {holder}, so that those
 -- behind it can be
---    called too.
+--  called too.
 -- 3. Only an attempt grants: of the waiter that is first and fits, or of a newcomer when nobody waits.
 -- 4. A waiter that does not answer its call in time keeps its place, but is passed over until it attempts
 -- again.

@@ -1,5 +1,7 @@
--- What session locks write down: the fences, and who holds what. The locks themselves live in the server's memory.
--- name is the SHA-256 of namespace, a zero byte and key, lock its first eight bytes. The row with an empty name holds the floor.
+-- What session locks write down: the fences, and who holds what. The locks themselves live in the server's
+-- memory.
+-- name is the SHA-256 of namespace, a zero byte and key, lock its first eight bytes. The row with an empty
+-- name holds the floor.
 CREATE TABLE IF NOT EXISTS {fences} (
   name bytea PRIMARY KEY,
   lock bigint NOT NULL,

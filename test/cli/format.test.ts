@@ -2,12 +2,12 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clean, name, table, time } from "../../src/cli/words.ts";
+import { escapeControls, formatDuration, formatName, renderTable } from "../../src/cli/format.ts";
 import { anyText } from "../support/any-text.ts";
 
 describe("a name", () => {
   it("is bare where that is clear, and quoted where it is not", () => {
-    expect(["phone:139", "ключ", "a b", "", 'say "x"', "back\\slash", "tab\t"].map(name)).toEqual([
+    expect(["phone:139", "ключ", "a b", "", 'say "x"', "back\\slash", "tab\t"].map(formatName)).toEqual([
       "phone:139",
       "ключ",
       '"a b"',
@@ -22,9 +22,9 @@ describe("a name", () => {
     const text = anyText({ maxLength: 8 });
     fc.assert(
       fc.property(text, text, (a, b) => {
-        expect(name(a) === name(b)).toBe(a === b);
-        expect(name(a)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-        expect(clean(a)).not.toMatch(/\p{Cc}/u);
+        expect(formatName(a) === formatName(b)).toBe(a === b);
+        expect(formatName(a)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+        expect(escapeControls(a)).not.toMatch(/\p{Cc}/u);
       }),
     );
   });
@@ -33,7 +33,7 @@ describe("a name", () => {
 describe("a time", () => {
   it("is short and has its unit", () => {
     const shown = [0, 999, 1_000, 12_340, 59_949, 59_950, 245_000, 3_599_400, 7_380_000, 273_600_000, -5].map(
-      time,
+      formatDuration,
     );
     expect(shown).toEqual([
       "0ms",
@@ -54,7 +54,7 @@ describe("a time", () => {
 describe("a table", () => {
   it("has columns as wide as needed and no space at the ends", () => {
     expect(
-      table([
+      renderTable([
         ["A", "B"],
         ["long", ""],
         ["x", "yy"],

@@ -1,5 +1,6 @@
-// Whether what was read is a record that the rules can work on. Somebody else may have written there, or a disk may have lost a part:
-// a record that is not whole is never taken for a free key, and the rules never meet it (P19).
+// Validates records that were read from a file or a database. Another program may have written there, or
+// a disk may have lost a part. A damaged record never counts as a free key, and the ledger never gets one
+// (P19).
 
 import { UnsafeStoreError } from "../../core/errors.ts";
 import { showKey } from "../../core/key.ts";
@@ -34,7 +35,7 @@ function fits(value: unknown, shape: Shape): boolean {
   return Object.entries(shape).every(([name, check]) => check((value as Record<string, unknown>)[name]));
 }
 
-/** `last` is left out where it is kept elsewhere. */
+/** `last` may be absent: some stores keep it elsewhere. */
 export function isRecord(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { limit, last = 0, holders, line } = value as Record<string, unknown>;
@@ -42,13 +43,14 @@ export function isRecord(value: unknown): boolean {
   return holders.every((row) => fits(row, HOLDER)) && line.every((row) => fits(row, WAITER));
 }
 
-/** In a lease table. */
+/** The error for a damaged record in a lease table. */
 export function damagedRow(key: string, cause?: unknown): UnsafeStoreError {
   return new UnsafeStoreError(
-    `the record of ${showKey(key)} in the lease table is damaged, or holdfast did not write it, so nobody can know who holds the key`,
+    `the record of ${showKey(key)} in the lease table is damaged, or holdfast did not write it, ` +
+      "so the holder of the key is unknown",
     {
       setting: "record",
-      fix: "stop every process that uses this key, then delete its row (namespace and key stand in it)",
+      fix: "stop every process that uses this key, then delete the row with this namespace and key",
       key,
       cause,
     },
