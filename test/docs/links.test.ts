@@ -8,7 +8,7 @@ import { readTree } from "../tidy/tree.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const files = readTree(root);
-const pages = files.filter(({ path }) => path.endsWith(".md"));
+const pages = files.filter(({ path }) => path.endsWith(".md") || path === "llms.txt");
 
 /** Blocks and spans of code hold no links. */
 function prose(text: string): string {

@@ -109,7 +109,7 @@ function connectBy(
       const template = loaded.module.createClient({ url, socket: { ...tls } });
       return (cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(null, tls)), cancel);
     }
-    case "ioredis": {
+    default: {
       const secure = Object.keys(tls).length === 0 ? {} : { tls };
       const Client = loaded.module;
       return (cancel) => connectIoredis(new Client(url, { ...ioredisOptions(null), ...secure }), cancel);
@@ -132,7 +132,7 @@ function dialBy(
       const socket = tls === null ? {} : { ...tls, tls: true };
       return (to, cancel) => connectNodeRedis(template.duplicate(nodeRedisOptions(to, socket)), cancel);
     }
-    case "ioredis": {
+    default: {
       const secure = tls === null ? {} : { tls };
       const Client = loaded.module;
       return (to, cancel) =>
