@@ -29,7 +29,7 @@ export function readListOptions(options: {
  * Each step of the iteration has a deadline of its own. If the first step loses its connection, the iteration
  * starts again; later, that would repeat locks.
  */
-export async function* listed(
+export async function* listLocks(
   store: OpenStore,
   caller: Caller,
   spec: ListSpec,

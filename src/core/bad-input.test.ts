@@ -21,7 +21,7 @@ const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
   ["an unpaired surrogate", "a\ud800b", {}, /unpaired surrogate/],
   ["a key that is no string", 7, {}, /key must be a string, got number/],
   ["no key", undefined, {}, /key must be a string, got undefined/],
-  ["an empty array", [], {}, /keys must be at least one key/],
+  ["an empty array", [], {}, /keys must not be an empty array/],
   ["an array with an empty key", ["a", ""], {}, /key must not be empty/],
   ["an option typo", "k", { tll: 5 }, /no option "tll".*ttl/],
   ["options that are no object", "k", "30s", /options of acquire must be an object, got "30s"/],
@@ -39,7 +39,7 @@ const BAD_CALLS: [string, unknown, unknown, RegExp][] = [
   ["maxHold of nothing", "k", { maxHold: 0 }, /maxHold must be greater than 0, got 0/],
   ["a signal that is none", "k", { signal: {} }, /signal must be an AbortSignal, got/],
   ["a label that is no text", "k", { label: 5 }, /label must be .*, got 5/],
-  ["a lease from elsewhere", "k", { within: {} }, /within is not a lease/],
+  ["a lease from elsewhere", "k", { within: {} }, /within must be a lease/],
 ];
 
 test.each(BAD_CALLS)(
@@ -88,13 +88,15 @@ test.each([
 test("using and once need a function; revoke requires a reason", async () => {
   const { locks } = world();
   const mine = locks();
-  expect((await refusal(mine.using("k", {} as never))).message).toMatch(/needs a function/);
+  expect((await refusal(mine.using("k", {} as never))).message).toMatch(
+    /fn of (using|once) must be a function/,
+  );
   expect((await refusal(mine.using("k", (() => {}) as never, { ttl: "5s" } as never))).message).toMatch(
     /must come before the function/,
   );
   expect(() => mine.elect("k", (() => {}) as never, {} as never)).toThrow(/must come before the function/);
   expect((await refusal(mine.once("k", { atLeast: "1s" }, undefined as never))).message).toMatch(
-    /needs a function/,
+    /fn of (using|once) must be a function/,
   );
   expect((await refusal(mine.once("k", {} as never, () => 1))).message).toMatch(
     /atLeast must be .*, got undefined/,

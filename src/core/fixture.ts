@@ -1,5 +1,5 @@
-// A world for core's unit tests: virtual time, the memory store, and a door in front of it that can be
-// made to hang, fail or answer late. Nothing here sleeps for real.
+// The fixture of the unit tests of core: virtual time, the memory store, and a wrapper of that store
+// (`Door`) that can make its calls hang, fail or answer late. Nothing here sleeps in real time.
 
 import { StoreUnavailableError, UnsafeStoreError } from "./errors.ts";
 import { HoldfastLocks } from "./locks.ts";

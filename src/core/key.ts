@@ -52,7 +52,8 @@ export function checkKey(key: unknown): string {
  */
 export function canonicalKeys(key: unknown): readonly string[] {
   if (!Array.isArray(key)) return [checkKey(key)];
-  if (key.length === 0) throw new InvalidArgumentError("keys must be at least one key, got an empty array");
+  if (key.length === 0)
+    throw new InvalidArgumentError("keys must not be an empty array: name at least one key");
   const distinct = new Set<string>();
   for (const one of key) distinct.add(checkKey(one));
   return [...distinct].sort(compareBytes);

@@ -1,5 +1,5 @@
-// The entry: checks the options, finds the calling actor, opens the store on first use and asks the lock
-// manager.
+// The implementation of `Locks`: it validates the options, finds the calling actor, opens the store on
+// first use and calls the lock manager.
 
 import { onAbort } from "./util/abort-listener.ts";
 import { Actor } from "./lease/actor.ts";
@@ -15,7 +15,7 @@ import { type Admits, LockManager, lossBehind, lostWith } from "./acquire/lock-m
 import { canonicalKeys, checkKey } from "./key.ts";
 import { HeldLease } from "./lease/lease.ts";
 import { LeaseHandle } from "./lease/lease-handle.ts";
-import { listed, otherFence, readListOptions, readRevokeOptions } from "./admin-options.ts";
+import { listLocks, otherFence, readListOptions, readRevokeOptions } from "./admin-options.ts";
 import { openWithin } from "./opening.ts";
 import {
   type AcquireOptions,
@@ -39,7 +39,7 @@ import { acquiring, tracedAcquire } from "./tracing.ts";
 import { InTransaction } from "./transaction.ts";
 import { forPeople } from "./deadlock/wait-note.ts";
 
-/** Calls that no lease waits for: looking, listing, checking, revoking. */
+/** The timeout of calls without a lease: inspect, list, check and revoke. */
 const LOOK_MS = 5_000;
 
 type Handle = HeldLease | JoinedLease;
@@ -68,7 +68,7 @@ export class HoldfastLocks implements Locks {
       system,
       elections: this.#elections,
       manager: () => this.#manager,
-      // A store that could not be opened has nothing to give back.
+      // A store that could not be opened has nothing to release.
       opening: async () => this.#opening?.catch(() => null) ?? null,
       closed: () => this.#caller.stop(),
     });
@@ -78,7 +78,7 @@ export class HoldfastLocks implements Locks {
     return this.#manager?.store.guarantees ?? this.#store.guarantees;
   }
 
-  /** Not an async function: a key that nobody else of this process wants costs one promise here. */
+  /** Not an async function, so that an uncontended call costs only one promise here. */
   acquire(key: Key, options?: AcquireOptions): Promise<Lease> {
     try {
       const spec = options === undefined ? this.#defaultWish : readAcquireOptions(options, this.#defaults);
@@ -118,7 +118,7 @@ export class HoldfastLocks implements Locks {
     const hasOptions = typeof optionsOrFn !== "function";
     const fn = hasOptions ? maybeFn : optionsOrFn;
     if (typeof fn !== "function")
-      throw new InvalidArgumentError("using needs a function to run while the key is held");
+      throw new InvalidArgumentError(`fn of using must be a function, got ${typeof fn}`);
     const spec = hasOptions ? readAcquireOptions(optionsOrFn, this.#defaults) : this.#defaultWish;
     const keys = canonicalKeys(key);
     const actor = this.#actor(spec);
@@ -132,7 +132,7 @@ export class HoldfastLocks implements Locks {
     fn: (lease: Lease) => T | Promise<T>,
   ): Promise<OnceResult<T>> {
     if (typeof fn !== "function")
-      throw new InvalidArgumentError("once needs a function to run while the key is held");
+      throw new InvalidArgumentError(`fn of once must be a function, got ${typeof fn}`);
     const { atLeast, ...rest } = options ?? {};
     const keepMs = readPositive("atLeast", atLeast);
     const keys = canonicalKeys(key);
@@ -157,7 +157,7 @@ export class HoldfastLocks implements Locks {
     const election: RunningElection = new RunningElection(name, lead ?? null, {
       system: this.#system,
       guarantees: () => this.guarantees,
-      // Its own actor: a campaign outlives the scope in which it was begun.
+      // An actor of its own, because a campaign outlives the scope in which it was started.
       acquire: async (signal) =>
         (await this.#acquire(keys, { ...spec, signal }, this.#newActor(null))) as HeldLease,
       run: (lease, fn) => this.#runLead(lease, fn, () => election.closed),
@@ -183,7 +183,7 @@ export class HoldfastLocks implements Locks {
   ): AsyncIterable<LockInfo> {
     const spec = readListOptions(options);
     const manager = await this.#opened();
-    yield* listed(manager.store, this.#caller, spec, LOOK_MS);
+    yield* listLocks(manager.store, this.#caller, spec, LOOK_MS);
   }
 
   async revoke(
@@ -201,7 +201,7 @@ export class HoldfastLocks implements Locks {
       "revocation",
       key,
       (manager, io) => manager.store.revoke(key, spec, io),
-      // "free" may be the work of the first try.
+      // "free" may be the result of the first try, which has revoked the key.
       (said) => said === "revoked",
     );
     if (answer === "free") return false;
@@ -237,8 +237,9 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * The short way to a key that nobody else of this process wants. Null where the store is not open yet, the
-   * call is traced or has a signal, the locks are being closed, or this very actor holds the key.
+   * The fast path for a key that no other call of this process wants. Returns null if the store is not
+   * open yet, if the call is traced or has a signal, if the locks are being closed, or if the same actor
+   * holds the key.
    */
   #acquireAlone<T>(
     keys: readonly string[],
@@ -268,8 +269,8 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * A grant whose caller has not continued yet when the locks are closed goes back: nothing begins after
-   * `close`.
+   * Releases a grant whose caller has not continued yet when the locks are closed, because no callback
+   * may start after `close`.
    */
   async #undo(lease: Handle): Promise<never> {
     await lease.release().catch(() => false);
@@ -277,8 +278,8 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * As `#runHeld`, but rejects when the locks are closed before `fn` has ended. What `fn` does later is
-   * nobody's concern.
+   * As `#runHeld`, but rejects when the locks are closed before `fn` has ended. The later result of `fn`
+   * is ignored.
    */
   #run<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     if (!this.#shutdown.admits(lease.actor)) return this.#undo(lease);
@@ -288,7 +289,7 @@ export class HoldfastLocks implements Locks {
     });
   }
 
-  /** Traces a call that asks for keys, and tells listeners how it failed. */
+  /** Traces a call for keys, and emits the event for its error. */
   async #asked<T>(
     keys: readonly string[],
     spec: AcquireSpec,
@@ -307,8 +308,8 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * Runs `fn` under the lease, as its actor, and lets go. A failing release hides neither its result nor
-   * its error.
+   * Runs `fn` as the actor of the lease, and then releases the lease. A failing release hides neither the
+   * result nor the error of `fn`.
    */
   async #runHeld<T>(lease: Handle, fn: (lease: Lease) => T | Promise<T>): Promise<T> {
     try {
@@ -325,8 +326,7 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * An election has no call to reject: its `closed` tells what `lead` threw, to whoever asks once the locks
-   * are closed.
+   * An election has no call to reject: its promise `closed` rejects with the error of `lead`.
    */
   async #runLead(lease: HeldLease, lead: () => unknown, closed: () => Promise<void>): Promise<void> {
     this.#shutdown.began(lease, { lease, interrupt: () => void closed().catch(() => {}) });
@@ -347,7 +347,9 @@ export class HoldfastLocks implements Locks {
     const within = LeaseHandle.unwrap(spec.within);
     if (within instanceof HeldLease || within instanceof JoinedLease)
       return this.#newActor(within.actor.live);
-    throw new InvalidArgumentError("within is not a lease of this package");
+    throw new InvalidArgumentError(
+      "within must be a lease that acquire, tryAcquire, using, once or elect returned",
+    );
   }
 
   #newActor(outer: Actor | null): Actor {
@@ -364,8 +366,7 @@ export class HoldfastLocks implements Locks {
   }
 
   /**
-   * Opened on first use, once; a failure is told to everybody who waited for it, and the next call tries
-   * again.
+   * Opens the store once, on first use. If it fails, all waiting calls reject, and the next call tries again.
    */
   #open(): Promise<LockManager> {
     this.#opening ??= this.#openOnce().catch((error: unknown) => {
@@ -375,7 +376,7 @@ export class HoldfastLocks implements Locks {
     return this.#opening;
   }
 
-  /** Does not wait longer than its caller does. `waitMs` 0: one try. */
+  /** Waits for the opening for at most `waitMs`. 0: no retries. */
   async #openFor(
     keys: readonly string[],
     spec: AcquireSpec,
@@ -383,7 +384,7 @@ export class HoldfastLocks implements Locks {
     actor: Actor,
   ): Promise<LockManager> {
     const { signal } = spec;
-    // Reading a client from the disk does not count.
+    // Loading modules from the disk does not count under `wait`.
     if (this.#store.load !== undefined) await orAborted(keys, signal, this.#load());
     const open = (): Promise<LockManager> => {
       this.#shutdown.refuse(actor, keys);
@@ -399,7 +400,7 @@ export class HoldfastLocks implements Locks {
     return this.#manager ?? (await this.#shutdown.orClosed(actor, [], this.#open()));
   }
 
-  /** What fails here fails again, with its reason, in `open`. */
+  /** Ignores errors: `open` throws them again. */
   #load(): Promise<unknown> {
     this.#loading ??= this.#store.load?.().catch(() => {}) ?? Promise.resolve();
     return this.#loading;
@@ -422,7 +423,7 @@ export class HoldfastLocks implements Locks {
       );
       return this.#manager;
     } catch (error) {
-      // A store that opens after everybody has given up on it must not stay open.
+      // A store that opens after the locks were closed must not stay open.
       opened.then((late) => late.close()).catch(() => {});
       throw error;
     }
@@ -447,7 +448,7 @@ export class HoldfastLocks implements Locks {
   }
 }
 
-/** What a plain call gives to its caller. A re-entry is released with the section that it entered. */
+/** The handle for the caller of a plain call. A re-entry is returned as it is. */
 function handleOf(lease: Handle): Lease {
   return lease instanceof HeldLease ? new LeaseHandle(lease) : lease;
 }

@@ -49,7 +49,7 @@ async function watch(entry: { lease: MultiLease; lastHeldMs: number }): Promise<
 
 function report(as: string): LeaseReport {
   const entry = leases.get(as);
-  if (entry === undefined) throw new Error(`there is no lease ${as}`);
+  if (entry === undefined) throw new Error(`as must be the name of a lease of this child, got ${as}`);
   const { lease } = entry;
   const held = lease.held;
   const reason: unknown = lease.signal.reason;

@@ -62,7 +62,7 @@ export async function answered<T>(call: () => Promise<T>): Promise<T> {
 }
 
 function isLate(error: unknown): boolean {
-  return LockError.is(error) && /was not open after|did not answer the /.test(error.message);
+  return LockError.is(error) && /did not open within|did not answer the /.test(error.message);
 }
 
 /** Waits until `look` is true. */

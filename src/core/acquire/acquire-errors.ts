@@ -1,4 +1,4 @@
-// How a wait that came to nothing is told: what was wanted, for how long, and who was in the way.
+// The errors of calls that got no lease: which key they wanted, how long they waited, and who held it.
 
 import { onAbort } from "../util/abort-listener.ts";
 import {
@@ -12,7 +12,7 @@ import { showKey } from "../key.ts";
 import type { Busy, HolderInfo } from "../store.ts";
 
 export function abortedError(keys: readonly string[], signal: AbortSignal): LockAbortedError {
-  return new LockAbortedError(`the wait for ${keys.map(showKey).join(", ")} was aborted by its signal`, {
+  return new LockAbortedError(`the signal aborted the wait for ${keys.map(showKey).join(", ")}`, {
     key: keys[0],
     cause: signal.reason,
   });
@@ -21,20 +21,24 @@ export function abortedError(keys: readonly string[], signal: AbortSignal): Lock
 /** The locks were closed before the call had a lease. */
 export function closedError(keys: readonly string[]): LockAbortedError {
   const what = keys.length === 0 ? "" : `${keys.map(showKey).join(", ")} was not acquired: `;
-  return new LockAbortedError(`${what}these locks are closed. Make new ones with createLocks()`, {
+  return new LockAbortedError(`${what}these locks are closed. Make new locks with createLocks()`, {
     key: keys[0],
   });
 }
 
-/** The wait is over, and at its end the store could not be asked. Where nodes disagreed their reasons come along. */
+/**
+ * The error of a wait at whose end the store failed. It contains the reasons of the nodes, if there are
+ * several.
+ */
 export function unaskedError(keys: readonly string[], waitedMs: number, cause: LockError): LockError {
-  const message = `${keys.map(showKey).join(", ")} was not acquired within ${waitedMs} ms because the store could not be asked: ${cause.message}`;
+  const names = keys.map(showKey).join(", ");
+  const message = `${names} was not acquired within ${waitedMs} ms, because the store failed: ${cause.message}`;
   const options = { key: keys[0], cause };
   if (cause instanceof QuorumError) return new QuorumError(message, { ...options, nodes: cause.nodes });
   return new StoreUnavailableError(message, options);
 }
 
-/** Whoever stops waiting does not wait for the work either; it goes on by itself. */
+/** Settles as `work`, or rejects when the signal aborts. `work` itself continues. */
 export function orAborted<T>(
   keys: readonly string[],
   signal: AbortSignal | null,
@@ -50,7 +54,7 @@ export function orAborted<T>(
   });
 }
 
-/** A semaphore may have thousands of holders: an error lists so many of them and counts the rest. */
+/** How many holders an error lists. It only counts the others: a semaphore may have thousands. */
 export const SHOWN_HOLDERS = 3;
 
 export function timeoutError(
@@ -64,12 +68,13 @@ export function timeoutError(
     holders.length > 0
       ? heldBy(holders, holderCount)
       : before > 1
-        ? "others are before it in the queue"
-        : "it is busy";
+        ? "other calls are before this one in the queue"
+        : "the key is busy";
   const each =
     nodes.length === 0 ? "" : ` (${nodes.map(({ node, reason }) => `${node} ${reason}`).join("; ")})`;
   return new LockTimeoutError(
-    `${names} was not acquired within ${waitedMs} ms: ${by}${each}. Wait longer (wait), or look with inspect() or \`holdfast inspect\``,
+    `${names} was not acquired within ${waitedMs} ms: ${by}${each}. ` +
+      "Raise wait, or see who holds it with inspect() or `holdfast inspect`",
     {
       key: keys[0],
       waitedMs,
@@ -88,7 +93,7 @@ export function timeoutError(
 
 function heldBy(holders: readonly HolderInfo[], holderCount: number): string {
   const named = holders.map(({ label, kept, heldMs, fence, remainingMs }) => {
-    const who = `${label}${kept ? " (kept closed)" : ""}`;
+    const who = `${label}${kept ? " (kept by atLeast)" : ""}`;
     return `${who} for ${Math.round(heldMs)} ms with fence ${fence}, ${Math.round(remainingMs)} ms left`;
   });
   const more = holderCount - named.length;

@@ -1,11 +1,14 @@
-// The waiting loop. An acquisition is one request in the store, made for a local queue. It attempts, and while
-// the store answers "busy" it waits for a notification, for the store's hint or for `lastTry`. The local queue
-// knows deadlines and callers; an acquisition does not.
+// The waiting loop. An acquisition is one request in the store, made for a local queue. It attempts, and
+// while the store answers "busy" it waits for a notification, for the store's hint or for `lastTry`. The
+// local queue knows deadlines and callers; an acquisition does not.
 //
-// 1. Attempt. Granted: done. Refused for good: failed.
-// 2. Busy for the first time: subscribe, *then* attempt again, so that no wake-up can fall between.
-// 3. Wait for a notification, for the hint (the heartbeat) or for `lastTry`. A notification grants nothing.
-// 4. Go on at 1 with the same id and the next seq. An unknown outcome is repeated: attempts are idempotent (P8).
+// 1. Attempt. If it is granted, done. If it is rejected permanently, failed.
+// 2. If it is busy for the first time, subscribe and *then* attempt again, so that no notification is
+//    missed.
+// 3. Wait for a notification, for the hint (the heartbeat) or for `lastTry`. A notification grants
+//    nothing.
+// 4. Continue with 1, with the same id and the next seq. Also repeat an unknown outcome, because attempts
+//    are idempotent (P8).
 
 import { anyAnswer, callTimeoutMs, type Caller } from "../util/store-call.ts";
 import { isUnsent, type LockError } from "../errors.ts";
@@ -22,7 +25,7 @@ const LONGEST_RETRY_MS = 1_000;
 export interface AcquisitionListener {
   granted(hold: Hold): void;
   failed(error: LockError): void;
-  /** The store has said for the first time that the key is busy. */
+  /** The store has answered "busy" for the first time. */
   busy(): void;
 }
 
@@ -33,7 +36,7 @@ export interface AcquisitionContext {
   readonly holds: HoldRegistry;
 }
 
-/** What an acquisition asks for. */
+/** The parameters of an acquisition. */
 export interface AcquisitionParams {
   readonly keys: readonly string[];
   readonly spec: LockSpec;
@@ -54,23 +57,26 @@ export class Acquisition {
   readonly #listener: AcquisitionListener;
   readonly #spec: AcquisitionParams;
   #request: Request;
-  /** Until it is read. */
+  /** Until the acquisition has taken it over. */
   #first: FirstAnswer | null;
   #state: "running" | "settled" = "running";
   #unsubscribe: (() => void) | null = null;
   #woken = false;
   #resume: (() => void) | null = null;
   #attempting = false;
-  /** An attempt with the present id may have reached the store, or may still do so. */
+  /** An attempt with the current id may have reached the store, or may still reach it. */
   #maybeSent: boolean;
   /** The last answer was "busy". */
   #isBusy = false;
   #failures = 0;
-  /** A grant was just given back: a first "busy" after it is its own trace, and hides no reason. */
+  /**
+   * A grant was just released. The next "busy" answer may be caused by it, so it does not replace the
+   * last error.
+   */
   #givenBack = false;
   #tries: (() => void)[] = [];
   #restarts = 0;
-  /** The last answer, for errors: who holds it, or why the store could not be asked. */
+  /** The last answer, for errors: the holders, or why the store failed. */
   lastBusy: Busy | null = null;
   lastError: LockError | null = null;
 
@@ -89,13 +95,13 @@ export class Acquisition {
     this.#maybeSent = first !== null;
   }
 
-  /** `expectBusy`: this process holds the key itself, so subscribing first saves an attempt. */
+  /** `expectBusy`: this process holds the key, so subscribing before the first attempt saves an attempt. */
   start(expectBusy: boolean): void {
     // The loop reports through the listener; it never rejects.
     void this.#run(expectBusy);
   }
 
-  /** Attempts once more, now. Resolves when the store has answered or failed. */
+  /** Attempts immediately. Resolves when the store has answered or failed. */
   lastTry(): Promise<void> {
     if (this.#state === "settled") return Promise.resolve();
     return new Promise((resolve) => {
@@ -104,7 +110,7 @@ export class Acquisition {
     });
   }
 
-  /** Ends the acquisition. The store forgets the request, also an attempt that is still under way. */
+  /** Ends the acquisition. The store ends the request, also if an attempt is still in flight. */
   stop(): void {
     if (!this.#settle()) return;
     if (this.#maybeSent) this.#deps.holds.abandonment.add(this.#request);
@@ -126,7 +132,7 @@ export class Acquisition {
     this.#tried();
   }
 
-  /** One attempt. Returns how long to wait before the next, or null to try again at once. */
+  /** One attempt. Returns how long to wait before the next, or null to attempt again immediately. */
   async #attempt(): Promise<number | null> {
     const { store, caller, holds } = this.#deps;
     this.#woken = false;
@@ -216,7 +222,7 @@ export class Acquisition {
     const { store, caller } = this.#deps;
     if (store.subscribe === undefined) return;
     try {
-      // A notification for a request that is settled or was started over finds nobody.
+      // Ignore a notification for a request that has settled or was replaced by another one.
       const off = await caller.call("subscription", request.keys[0], callTimeoutMs(request.ttlMs), () =>
         (store.subscribe as NonNullable<OpenStore["subscribe"]>)(request, () => {
           if (this.#request.id === request.id) this.#wake();

@@ -1,11 +1,12 @@
-// The first attempt of a call, while no task of this process waits for the keys: one object for the call, its
-// request and, once it is granted, the place that its hold has among the queues. It makes no timer, no signal
-// and no promise but the caller's.
+// The first attempt of a call, while no task of this process waits for the keys: one object for the call,
+// its request and, once it is granted, the place that its hold has among the queues. It makes no timer,
+// no signal and no promise but the caller's.
 //
 // Phases:
 // - "asking": the attempt is under way.
-// - "queued": a caller that waits was told "busy", got no answer, or another waiter came for the key meanwhile.
-//   The local queue goes on with the same request, and gets the answer that is still under way.
+// - "queued": a caller that waits was told "busy", got no answer, or another waiter came for the key
+//   meanwhile. The local queue goes on with the same request, and gets the answer that is still under
+//   way.
 // - "held": granted, and nobody else of this process wants the key.
 // - "over": the call has failed, or was told "busy" and does not wait.
 
@@ -22,7 +23,7 @@ import { makeRequest, unconfirmedError } from "./request.ts";
 import type { AttemptAnswer, Busy, Request } from "../store.ts";
 import type { Instant } from "../system.ts";
 
-/** A lease, or who has the keys where the caller does not wait. */
+/** A lease, or the "busy" answer if the caller does not wait. */
 export type Outcome = HeldLease | { readonly busy: Busy };
 
 export class FirstAttempt extends Call implements HoldQueue {
@@ -32,12 +33,12 @@ export class FirstAttempt extends Call implements HoldQueue {
   readonly request: Request;
   sinceMs = 0;
   readonly #manager: LockManager;
-  /** Null once the call has settled: its promise keeps the handle, which must be free to be collected. */
+  /** Null after the call has settled: it would keep the handle of the lease from being garbage-collected. */
   #caller: { resolve(outcome: Outcome): void; reject(error: LockError): void } | null;
   #phase: "asking" | "queued" | "held" | "over" = "asking";
   #sentAt: Instant | null = null;
   #hold: Hold | null = null;
-  /** Where the answer goes once the request is queued. */
+  /** Receives the answer if the request was queued in the meantime. */
   #resolve: ((answer: AttemptAnswer) => void) | null = null;
   #reject: ((error: LockError) => void) | null = null;
 
@@ -63,7 +64,7 @@ export class FirstAttempt extends Call implements HoldQueue {
     return this.#phase === "asking";
   }
 
-  /** What it holds, where nobody else of this process wants the key. */
+  /** The hold, while no other call of this process wants the key. */
   get hold(): Hold | null {
     return this.#hold;
   }
@@ -82,13 +83,13 @@ export class FirstAttempt extends Call implements HoldQueue {
     else void yielded.then(() => this.#send());
   }
 
-  /** Rejects now. The store is told to forget the attempt, whatever it has made of it. */
+  /** Rejects the call now, and abandons the request, whatever the outcome of the attempt is. */
   stop(error: LockError): void {
     this.#manager.holds.abandonment.add(this.request);
     this.#end(error);
   }
 
-  /** The local queue takes over: it gets the answer, whenever that comes. */
+  /** Hands the request over to the local queue, which gets the answer. */
   enqueue(): FirstAnswer {
     this.#phase = "queued";
     const answer = new Promise<AttemptAnswer>((resolve, reject) => {
@@ -98,7 +99,7 @@ export class FirstAttempt extends Call implements HoldQueue {
     return { request: this.request, sentAt: this.#sentAt as Instant, answer };
   }
 
-  /** A task of the local queue has what this call asked for. */
+  /** The local queue has a lease for this call. */
   granted(lease: HeldLease): void {
     this.#settleCaller(lease);
   }
@@ -109,7 +110,7 @@ export class FirstAttempt extends Call implements HoldQueue {
     caller?.reject(error);
   }
 
-  /** Nobody of this process waits for the key. */
+  /** No other call of this process waits for the key. */
   pass(_hold: Hold): boolean {
     return false;
   }
@@ -147,8 +148,8 @@ export class FirstAttempt extends Call implements HoldQueue {
       return;
     }
     if (isDisconnected(error) && this.list !== null) {
-      // Whoever does not wait needs a grant: after any other answer the first try may still be granted, and
-      // nobody would release that grant.
+      // A call that does not wait can use only a grant. After any other answer the first try may still be
+      // granted, so the request must be abandoned.
       const settles = this.request.queue ? anyAnswer : (again: AttemptAnswer): boolean => "granted" in again;
       const repeated = caller.repeat(this, (io) => store.attempt(this.request, io), error, settles);
       repeated.then(
@@ -187,7 +188,7 @@ export class FirstAttempt extends Call implements HoldQueue {
       "unconfirmed" in answer
         ? unconfirmedError(request, answer.unconfirmed.why)
         : new StoreUnavailableError(
-            `the store's answer about ${showKey(request.keys[0] as string)} came too late`,
+            `the grant of ${showKey(request.keys[0] as string)} had expired when it arrived`,
           );
     this.stop(error);
   }
@@ -198,7 +199,7 @@ export class FirstAttempt extends Call implements HoldQueue {
     this.#settleCaller(this.#manager.adopt(this, hold, now));
   }
 
-  /** Whether it was granted is unknown, unless it was not sent. */
+  /** The outcome is unknown, unless the attempt was not sent. */
   #failed(error: LockError): void {
     if (this.#phase === "queued") return this.#reject?.(error);
     if (this.#phase !== "asking") return;
@@ -206,7 +207,7 @@ export class FirstAttempt extends Call implements HoldQueue {
       this.#manager.enqueue(this);
       return this.#reject?.(error);
     }
-    // It is not held (P8), and the store is told until it knows that too.
+    // The call does not hold the key (P8). Abandon the request until the store has acknowledged that.
     if (isUnsent(error)) this.#manager.store.forget?.(this.request);
     else this.#manager.holds.abandonment.add(this.request);
     this.#end(error);

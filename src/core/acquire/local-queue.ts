@@ -1,9 +1,10 @@
 // The calls of this process that wait for the same keys.
 //
-// Only the head asks the store, through one acquisition, so a thousand waiting calls are one waiter in the store.
-// A released lease goes to the next waiter without a round trip while its hand-off slice lasts. The slice is a
-// time, so that other processes wait for a bounded time however long the critical sections are. The position in
-// the store's queue belongs to the acquisition, not to the waiter that it was started for.
+// Only the head asks the store, through one acquisition, so a thousand waiting calls are one waiter in
+// the store. A released lease goes to the next waiter without a round trip while its hand-off slice
+// lasts. The slice is a time, so that other processes wait for a bounded time however long the critical
+// sections are. The position in the store's queue belongs to the acquisition, not to the waiter that it
+// was started for.
 
 import { type FirstAnswer, Acquisition, type AcquisitionContext } from "./acquisition.ts";
 import type { Actor } from "../lease/actor.ts";
@@ -17,12 +18,15 @@ import type { Busy } from "../store.ts";
 import type { Instant } from "../system.ts";
 import { type Waiter, type WaiterQueue, WaiterList } from "./waiter.ts";
 
-/** A lease is handed on only while this share of its ttl is left, so that the next holder has time to work. */
+/**
+ * A lease is handed on only while this share of its ttl is left, so that the next holder has time to
+ * work.
+ */
 const FRESH_SHARE = 0.5;
 /** The most acquisitions for readers or permits of one queue at the same time. */
 const MOST_BESIDE = 64;
 
-/** Who gets a lease, and since when it wanted it. */
+/** The caller of a lease, and the start of its call. */
 export interface QueuedCall {
   readonly spec: AcquireSpec;
   readonly actor: Actor;
@@ -34,10 +38,10 @@ export interface QueueDeps extends AcquisitionContext {
   readonly deadlines: DueLists<Waiter>;
   /** Makes the handle of a granted hold. */
   lease(queue: HoldQueue, hold: Hold, waiter: QueuedCall, handedOff: boolean, now?: Instant): HeldLease;
-  /** A grant that nobody waits for any more. */
+  /** Releases a grant that no call waits for any more. */
   giveBack(hold: Hold): void;
   waiting(waiter: Waiter): void;
-  /** The queue is empty and may be forgotten. */
+  /** Called when the queue is empty. */
   idle(queue: LocalQueue): void;
 }
 
@@ -46,14 +50,17 @@ export class LocalQueue implements WaiterQueue {
   readonly #deps: QueueDeps;
   readonly #waiters = new WaiterList();
   readonly #holds = new Set<Hold>();
-  /** The last grant: the only one that may be handed on. */
+  /** The last grant: the only one that may be handed off. */
   #newest: Hold | null = null;
   #acquisition: Acquisition | null = null;
   /** The waiter that the acquisition was started for. */
   #acquisitionFor: Waiter | null = null;
   /** Acquisitions of readers or permits behind the head, which cannot conflict with it. */
   readonly #beside = new Map<Waiter, Acquisition>();
-  /** The store has said that the key is busy: readers and permits behind the head are not asked for. */
+  /**
+   * The store has answered "busy", so the queue does not attempt for the readers or permits behind the
+   * head.
+   */
   #isBlocked = false;
   #cancelSlice: (() => void) | null = null;
 
@@ -66,7 +73,7 @@ export class LocalQueue implements WaiterQueue {
     return this.#waiters.size;
   }
 
-  /** Whether a task that will not wait is certainly too late. */
+  /** Whether a call that does not wait certainly gets no lease. */
   busyFor(waiter: { readonly mode: string; readonly limit: number }): boolean {
     if (this.#waiters.size > 0) return true;
     for (const hold of this.#holds) {
@@ -85,7 +92,7 @@ export class LocalQueue implements WaiterQueue {
     });
   }
 
-  /** The queue of a waiter whose first attempt is under way. */
+  /** Makes the queue of a waiter whose first attempt is in flight. */
   resume(
     waiter: Waiter,
     first: FirstAnswer,
@@ -118,14 +125,14 @@ export class LocalQueue implements WaiterQueue {
     return true;
   }
 
-  /** The hold is no longer this process's. */
+  /** The hold has ended. */
   ended(hold: Hold): void {
     this.#holds.delete(hold);
     // The release was sent before, so waiters of other processes come first.
     this.#advance();
   }
 
-  /** The locks are being closed: tasks whose actor may not go on are refused. */
+  /** The locks are being closed: rejects the calls whose actor may not continue. */
   rejectWaiters(admits: (actor: Actor) => boolean): void {
     for (const waiter of this.#waiters.all()) {
       if (!admits(waiter.actor)) this.leave(waiter, closedError(this.keys));
@@ -181,14 +188,17 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /**
-   * Whether more than one waiter may hold at once, and the store does so now: the last one was granted without
-   * having to wait.
+   * Whether several waiters may hold the key together, and the store grants at the moment: the last
+   * waiter did not have to wait.
    */
   #mayShare({ spec }: Waiter): boolean {
     return (spec.mode === "shared" || spec.limit > 1) && this.#holds.size > 0 && !this.#isBlocked;
   }
 
-  /** Asks for those behind the head that fit beside it: their round trips need not follow each other. */
+  /**
+   * Starts acquisitions for the waiters that fit beside the head, so that their round trips run in
+   * parallel.
+   */
   #askBeside(head: Waiter): void {
     let permits = 0;
     for (const hold of this.#holds) permits += hold.spec.permits;
@@ -204,8 +214,9 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /**
-   * Whether the acquisition can go on for this head. The store may have granted it already without our knowing. Alone with the
-   * key that does no harm; beside others its fence may be older than one that was returned before this head asked (P3).
+   * Whether the acquisition can serve this head. The store may have granted it already, without its
+   * reply. For an exclusive lock that is harmless. Beside other holders, its fence may be smaller than
+   * one that was returned before the call of this head began (P3).
    */
   #mayTakeOver(head: Waiter): boolean {
     if (head === this.#acquisitionFor) return true;
@@ -216,7 +227,7 @@ export class LocalQueue implements WaiterQueue {
     );
   }
 
-  /** While the key can still be handed over inside the process the store need not know who waits here. */
+  /** While a hand-off within the process is still possible, no acquisition is needed. */
   #askAtSliceEnd(hold: Hold): void {
     if (this.#cancelSlice !== null) return;
     this.#cancelSlice = this.#deps.system.after(this.#sliceLeftMs(hold), () => {
@@ -296,7 +307,7 @@ export class LocalQueue implements WaiterQueue {
     this.#advance();
   }
 
-  /** At its deadline the head looks one last time; the others know that somebody is before them. */
+  /** At its deadline, the head attempts one last time. The other waiters time out without an attempt. */
   expired(waiter: Waiter): void {
     const acquisition =
       this.#waiters.head === waiter ? this.#acquisition : (this.#beside.get(waiter) ?? null);
@@ -323,7 +334,7 @@ export class LocalQueue implements WaiterQueue {
     );
   }
 
-  /** Who of this process holds the keys. */
+  /** The holders of the keys in this process. */
   ownBusy(): Pick<Busy, "holders" | "holderCount"> {
     const shown = [...this.#holds].slice(0, SHOWN_HOLDERS).map((hold) => ({
       label: hold.lease?.label ?? hold.request.label,

@@ -1,10 +1,10 @@
-// One open store: the local queues, the holds and the leases made of them. `locks.ts` has checked what the
-// caller asked for and comes here; nothing here reads an option or a URL.
+// Manages one open store: its local queues, its holds and their leases. `locks.ts` has validated the
+// options before it calls the manager.
 
 import { isAbortOf } from "../util/abort-listener.ts";
 import type { Actor } from "../lease/actor.ts";
 import { anyAnswer, type Caller, callTimeoutMs } from "../util/store-call.ts";
-import { type DeadlockPlace, Detector } from "../deadlock/detector.ts";
+import { type DetectorLockManager, Detector } from "../deadlock/detector.ts";
 import { DueLists } from "../util/due-lists.ts";
 import type { Duration } from "../duration.ts";
 import { type DeadlockError, type LockError, LockLostError, StoreUnavailableError } from "../errors.ts";
@@ -17,7 +17,7 @@ import { showKey } from "../key.ts";
 import { HeldLease, type LeaseOwner } from "../lease/lease.ts";
 import { LocalQueue, type QueueDeps, type QueuedCall } from "./local-queue.ts";
 import { acquireEach, tryEach } from "./multi-key.ts";
-import { Notes } from "../deadlock/note-writer.ts";
+import { NoteWriter } from "../deadlock/note-writer.ts";
 import { type Defaults, isPlain, readTtl, type AcquireSpec } from "../options.ts";
 import { closedError, timeoutError } from "./acquire-errors.ts";
 import { ReleaseCall } from "./release-call.ts";
@@ -35,13 +35,13 @@ const CLOSE_MS = 2_000;
 const GIVE_BACK_MS = 1_500;
 const STORE_CLOSE_MS = 500;
 
-/** For how long leases are handed on, and when a wait looks for circles. */
+/** How long leases may be handed off, and after which wait the detector looks for cycles. */
 export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
 
-/** Whether calls of this actor may go on while the locks are being closed. */
+/** Whether calls of this actor may continue while the locks are being closed. */
 export type Admits = (actor: Actor) => boolean;
 
-export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
+export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
   readonly store: OpenStore;
   readonly system: System;
   readonly caller: Caller;
@@ -49,18 +49,18 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   readonly handoffMs: number;
   readonly deadlines: DueLists<Waiter>;
   readonly #events: Events;
-  readonly #notes: Notes;
+  readonly #notes: NoteWriter;
   readonly #detector: Detector;
   readonly #deadlockMs: number | null;
-  /** By key. A first attempt stands in for a queue while it is alone with its key. */
+  /** By key. A first attempt takes the place of a queue while it is the only call for its key. */
   readonly #queues = new Map<string, LocalQueue | FirstAttempt>();
-  /** Of several keys, by all of them. */
+  /** The queues of requests for several keys, by all of their keys. */
   readonly #multiQueues = new Map<string, LocalQueue>();
   readonly #admits: Admits;
   readonly #unreleased: UnreleasedLeases;
-  /** Attempts in flight that no queue knows of. */
+  /** Attempts in flight that belong to no queue. */
   readonly #attempts = new Set<FirstAttempt>();
-  /** Releases that the store has not answered. */
+  /** Releases without an answer of the store yet. */
   #releasing = 0;
   #onReleased: () => void = () => {};
   #onHoldEnd: () => void = () => {};
@@ -85,7 +85,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       for (const waiter of due) waiter.expire();
     });
     this.holds = new HoldRegistry(store, this.caller, system, events, (hold) => this.#ended(hold));
-    this.#notes = new Notes(store, caller, system, this.holds.renewal);
+    this.#notes = new NoteWriter(store, caller, system, this.holds.renewal);
     this.#unreleased = new UnreleasedLeases({
       system,
       leases: () => this.leases(),
@@ -108,8 +108,8 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
   }
 
   /**
-   * As `acquire`, for one key that nobody else of this process wants: null where that is not so. `asResult`
-   * makes of the lease what the caller gets.
+   * As `acquire`, for one key that no other call of this process wants. Returns null if another call
+   * wants it. `asResult` converts the lease into the caller's result.
    */
   acquireAlone<T>(
     keys: readonly string[],
@@ -176,7 +176,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     return Promise.resolve(true);
   }
 
-  /** Tells listeners of a release that begins now. */
+  /** Emits the event `released`. */
   #releasedEvent(lease: HeldLease): (handedOff?: boolean) => void {
     const heldMs = this.system.monoMs() - lease.grantedAtMs;
     return (handedOff = false) =>
@@ -189,7 +189,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       lease.holds.map(async (hold) => {
         const answer = await this.holds.renewal.now(hold, ttl === undefined ? hold.ttlMs : readTtl(ttl));
         if (answer.state === "renewed" || answer.state === "lost") return;
-        throw new StoreUnavailableError(`the store could not extend the lease of ${showKey(lease.key)}`, {
+        throw new StoreUnavailableError(`the store did not extend the lease of ${showKey(lease.key)}`, {
           key: lease.key,
           cause: answer.state === "unknown" ? answer.cause : undefined,
         });
@@ -217,7 +217,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     return lease.leftMs > 0;
   }
 
-  /** Rejects calls that wait and undoes attempts in flight, except those of actors that may go on. */
+  /** Rejects waiting calls and undoes attempts in flight, except those of actors that may continue. */
   rejectCalls(): void {
     for (const queue of [...this.#queues.values(), ...this.#multiQueues.values(), ...this.#attempts]) {
       if (queue instanceof LocalQueue) queue.rejectWaiters(this.#admits);
@@ -229,12 +229,12 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     return [...new Set(this.holds.all().flatMap((hold) => hold.lease ?? []))];
   }
 
-  /** `listener` hears of every hold that ends from now on. */
+  /** Calls `listener` for every hold that ends from now on. */
   onHoldEnd(listener: () => void): void {
     this.#onHoldEnd = listener;
   }
 
-  /** Marks these leases as lost, and releases them when those who were told have heard it. */
+  /** Marks these leases as lost, and releases them after the listeners of their signals have run. */
   endLeases(leases: readonly HeldLease[]): void {
     for (const lease of leases) this.loseToClose(lease);
     const holds = leases.flatMap((lease) => lease.holds);
@@ -246,19 +246,19 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     this.holds.loseToClose(lease);
   }
 
-  /** Releases what is left and closes the store. All calls were rejected and all holders told before. */
+  /** Releases what is left and closes the store. All calls were rejected and all holders notified before. */
   async close(): Promise<void> {
     const endMs = this.system.monoMs() + CLOSE_MS;
     this.#releaseHolds(this.holds.all());
     await this.#released(GIVE_BACK_MS);
     this.holds.letGoOfRevoked();
-    // A release that failed has become one of these.
+    // A failed release is now an abandonment.
     await this.holds.abandonment.settled(endMs - STORE_CLOSE_MS - this.system.monoMs());
     this.holds.stop();
     this.#unreleased.stop();
     this.deadlines.stop();
     this.#detector.close(this);
-    // A store that cannot even close is left to itself: there is nothing more to give back.
+    // Ignore a failing close: all keys were already released.
     const leftMs = Math.max(STORE_CLOSE_MS, endMs - this.system.monoMs());
     await this.caller.call("close", undefined, leftMs, () => this.store.close()).catch(() => {});
   }
@@ -267,7 +267,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     for (const hold of holds) {
       if (hold.ended) continue;
       if (hold.lease === null) this.giveBack(hold);
-      // What could not be told to the store is abandoned.
+      // A failed release is abandoned.
       else this.#releaseHold(hold, null).catch(() => {});
     }
   }
@@ -350,14 +350,14 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     if (queues.get(name) === queue) queues.delete(name);
   }
 
-  /** A first attempt has failed, or what it held has ended. */
+  /** A first attempt has failed, or its hold has ended. */
   forget(attempt: FirstAttempt): void {
     if (!attempt.request.queue) this.#attempts.delete(attempt);
     const key = attempt.keys[0] as string;
     if (this.#queues.get(key) === attempt) this.#queues.delete(key);
   }
 
-  /** A first attempt was granted. It stands for its key until somebody else wants it. */
+  /** A first attempt was granted. It takes the place of a queue until another call wants the key. */
   adopt(attempt: FirstAttempt, hold: Hold, now: Instant): HeldLease {
     this.#attempts.delete(attempt);
     const key = attempt.keys[0] as string;
@@ -385,7 +385,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
       (error) => attempt.refused(error),
     );
     if (this.#deadlockMs !== null) this.#detector.waits(waiter, this, this.#deadlockMs);
-    // The attempt that is under way is its last one.
+    // The attempt in flight is its last one.
     if (this.system.monoMs() >= waiter.deadlineMs) waiter.expire();
     return queue;
   }
@@ -415,7 +415,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     throw timeoutError(keys, Math.round(this.system.monoMs() - sinceMs), answer, 0);
   }
 
-  /** One attempt: a lease, or who holds it. */
+  /** One attempt: a lease, or the "busy" answer. */
   async #once(keys: readonly string[], spec: AcquireSpec, actor: Actor): Promise<HeldLease | Partial<Busy>> {
     if (!this.#admits(actor)) throw closedError(keys);
     const queue = this.#queueOf(keys);
@@ -452,7 +452,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DeadlockPlace {
     return told;
   }
 
-  /** The store has answered a release, or was given up on. */
+  /** The store has answered a release, or the release has timed out. */
   releaseEnded(): void {
     this.#releasing -= 1;
     if (this.#releasing === 0) this.#onReleased();
@@ -490,7 +490,7 @@ function nameOf(keys: readonly string[]): string {
   return JSON.stringify(keys);
 }
 
-/** The error of a lease that ended while its callback ran, carrying what the callback returned. */
+/** The error of a lease that was lost while its callback ran, with the result of the callback. */
 export function lostWith(lease: HeldLease | JoinedLease, result: unknown): LockLostError | null {
   if (lease.held || lease.lost === null) return null;
   lease.lost.result = result;

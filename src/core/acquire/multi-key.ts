@@ -1,5 +1,5 @@
-// Several keys on a store that cannot take them in one step: one after another in the canonical order that every process
-// uses, under one deadline, and all are given back when one fails (P9).
+// Acquires several keys on a store that cannot take them in one step: one after another, in the canonical
+// order that every process uses, under one deadline. If one fails, all of them are released (P9).
 
 import type { HeldLease } from "../lease/lease.ts";
 
@@ -18,7 +18,7 @@ export async function acquireEach(
   }
 }
 
-/** As `acquireEach`, without waiting: null when one is busy, and then none is held. */
+/** As `acquireEach`, without waiting. If a key is busy, it releases the others and returns null. */
 export async function tryEach(
   keys: readonly string[],
   tryOne: (key: string) => Promise<HeldLease | null>,
@@ -42,6 +42,6 @@ export async function tryEach(
 }
 
 async function giveBackAll(leases: readonly HeldLease[]): Promise<void> {
-  // What could not be told to the store is abandoned in the background and ends with its ttl.
+  // A failed release is abandoned in the background, and its key expires with its ttl.
   await Promise.allSettled(leases.map((lease) => lease.release()));
 }

@@ -1,5 +1,5 @@
-// One release on its way to the store: one object and the caller's promise. What could not be confirmed is
-// abandoned.
+// One release call: one object and the caller's promise. If the store does not confirm the release, the
+// request is abandoned.
 
 import { Call, callTimeoutMs, named } from "../util/store-call.ts";
 import { isDisconnected, type LockError, StoreUnavailableError } from "../errors.ts";
@@ -75,7 +75,7 @@ export class ReleaseCall extends Call {
       this.#ended();
       this.#resolve(outcome === "released");
     } else if (isDisconnected(error) && this.list !== null) {
-      // "not-held" may be the work of the first try.
+      // "not-held" may be the result of the first try, which has released the key.
       const settles = (again: Outcome): boolean => again === "released";
       caller
         .repeat(this, (io) => this.#run(io), error, settles)

@@ -1,5 +1,5 @@
-// One call that waits in a local queue, and the list of them. A waiter settles exactly once and leaves no timer
-// and no listener behind, because a signal may outlive a thousand waits.
+// One call that waits in a local queue, and the list of them. A waiter settles exactly once and leaves no
+// timer and no listener behind, because a signal may outlive a thousand waits.
 
 import { onAbort } from "../util/abort-listener.ts";
 import type { Actor } from "../lease/actor.ts";
@@ -21,9 +21,9 @@ export class Waiter extends DueEntry {
   readonly actor: Actor;
   readonly sinceMs: number;
   readonly deadlineMs: number;
-  /** Listeners have heard that it waits. */
+  /** The event `waiting` was emitted. */
   announced = false;
-  /** Told when it settles. */
+  /** Called when the waiter settles. */
   onEnd: (() => void) | null = null;
   #queue: WaiterQueue | null = null;
   #deadlines: DueLists<Waiter> | null = null;
@@ -44,7 +44,7 @@ export class Waiter extends DueEntry {
     return this.#resolve !== null;
   }
 
-  /** The queue's acquisition or slice keeps the process alive. The deadlines of all waiters share one timer. */
+  /** The deadlines of all waiters share one timer. The acquisition of the queue keeps the process alive. */
   wait(
     queue: WaiterQueue,
     deadlines: DueLists<Waiter>,
@@ -64,12 +64,12 @@ export class Waiter extends DueEntry {
     }
   }
 
-  /** Its deadline has come. */
+  /** The deadline has passed. */
   expire(): void {
     this.#queue?.expired(this);
   }
 
-  /** It need not wait any longer, because it would be in vain. */
+  /** Rejects the call early, because waiting would never end. */
   refuse(error: LockError): void {
     this.#queue?.leave(this, error);
   }
@@ -95,7 +95,7 @@ export class Waiter extends DueEntry {
   }
 }
 
-/** First in, first out; leaving from the middle is cheap, because those who left are only passed over. */
+/** A FIFO list. A waiter that leaves from the middle stays in the array and is skipped later. */
 export class WaiterList {
   #waiters: (Waiter | null)[] = [];
   readonly #places = new Map<Waiter, number>();
@@ -114,7 +114,7 @@ export class WaiterList {
     return null;
   }
 
-  /** The first ones, at most so many. */
+  /** The first waiters, at most `most`. */
   first(most: number): Waiter[] {
     const first: Waiter[] = [];
     for (let at = this.#first; at < this.#waiters.length && first.length < most; at += 1) {

@@ -50,7 +50,7 @@ const CONFIRM_MS = 30;
 const RELEASE_MS = 1_000;
 
 /** The part of a lock manager that the detector needs. */
-export interface DeadlockPlace extends GraphLockManager {
+export interface DetectorLockManager extends GraphLockManager {
   note(hold: Hold, note: string | null): Promise<void>;
   deadlock(waiter: Waiter, error: DeadlockError): void;
 }
@@ -65,7 +65,7 @@ class WatchDue extends DueEntry {
   }
 }
 
-/** A knot that the last round has found. */
+/** The state of a knot (a set of stuck records) between two rounds of the search. */
 interface Sighting {
   /** The generation of each record's note when the knot was first seen. */
   readonly generations: ReadonlyMap<string, number>;
@@ -105,17 +105,17 @@ export class Detector {
     return detector;
   }
 
-  open(manager: DeadlockPlace): void {
+  open(manager: DetectorLockManager): void {
     this.#managers.add(manager);
   }
 
-  close(manager: DeadlockPlace): void {
+  close(manager: DetectorLockManager): void {
     this.#managers.delete(manager);
     if (this.#managers.all.length === 0) this.#due.stop();
   }
 
   /** Registers a new waiter. A waiter whose chain of actors holds nothing cannot be part of a knot. */
-  waits(waiter: Waiter, manager: DeadlockPlace, afterMs: number): void {
+  waits(waiter: Waiter, manager: DetectorLockManager, afterMs: number): void {
     const sections = waiter.actor.sections();
     if (sections.length === 0) return;
     const watch: Watch = { waiter, manager, sections, seen: [] };
@@ -286,7 +286,7 @@ export class Detector {
       return false;
     for (const section of sections) this.#rejectedAtMs.set(section, nowMs);
     const error = deadlockError(knot.cycle(youngest(knot.records)), victim.waiter, nowMs);
-    (victim.manager as DeadlockPlace).deadlock(victim.waiter, error);
+    (victim.manager as DetectorLockManager).deadlock(victim.waiter, error);
     victim.waiter.refuse(error);
     return true;
   }

@@ -21,7 +21,7 @@ interface NoteState {
   chain: Promise<void>;
 }
 
-export class Notes {
+export class NoteWriter {
   readonly #store: OpenStore;
   readonly #caller: Caller;
   readonly #system: System;

@@ -1,25 +1,24 @@
-// What is over must be forgotten by the store too: every id that was lost, timed out or aborted is
-// abandoned until the store has acknowledged it (P6, P8). Otherwise a grant that nobody knows of would stay
-// until its ttl.
+// Abandons requests in the store: every id that was lost, timed out or aborted, until the store has
+// acknowledged it (P6, P8). Otherwise an unknown grant would keep its key until its ttl ends.
 //
 // One sweep serves all ids, so that an outage of any length costs bounded memory and bounded work (P20):
 //
-// 1. An id that was certainly not sent never comes here; see acquire.ts and first-attempt.ts. Of one that
-//    waited for a connection until it timed out, the store may know the same.
-// 2. One call is under way at a time, for at most 100 ids. Full batches are paced, so that a store that is
-//    back gets no burst.
-// 3. A call that fails delays the next one: 100 ms, doubled up to 5 s, with jitter. Any answer of the store
-//    to another call ends the delay.
-// 4. An id that the store refuses while it acknowledges others (a damaged record) is retried with a delay
-//    of its own, and dropped once its lease would be over anyway: ttl + grace after it came here. The same
-//    goes for a call that the store rejects for good, such as a right that is missing. A store that does
-//    not answer drops nothing: a frozen server carries out the attempts in its socket when it continues,
-//    however long that took, and only an abandonment after that undoes their grants.
-// 5. At most 10,000 ids wait. A further one takes the place of the one whose lease ends first.
+// 1. An id that was certainly not sent is not added; see acquisition.ts and first-attempt.ts. The store
+//    may also know that for a request that timed out while it waited for a connection (`forgetUnsent`).
+// 2. One call is in flight at a time, for at most 100 ids. Full batches are paced, so that a store that
+//    is back gets no burst.
+// 3. A call that fails delays the next one: 100 ms, doubled up to 5 s, with jitter. Any answer of the
+//    store to another call ends the delay.
+// 4. An id that the store rejects while it acknowledges others (a damaged record) is retried with a delay
+//    of its own, and dropped when its lease has ended anyway: ttl + grace after it was added. The same
+//    applies to a call that the store rejects permanently, for example because of a missing right. While
+//    the store does not answer, no id is dropped: when a frozen server continues, it executes the
+//    attempts in its socket, and only a later abandonment undoes their grants.
+// 5. At most 10,000 ids wait. A further id replaces the one whose lease ends first.
 //
-// With n ids waiting, `add` and the drop of rule 5 cost O(log n), and a batch of 100 costs O(100 log n). At
-// n = 10,000 the list takes about 5 MB, `add` takes microseconds, and a store that is back is told of all
-// ids in about 5 s.
+// With n ids waiting, `add` and the drop of rule 5 cost O(log n), and a batch of 100 costs O(100 log n).
+// At n = 10,000 the list takes about 5 MB, `add` takes microseconds, and a store that is back is told of
+// all ids in about 5 s.
 
 import { type Caller, callTimeoutMs } from "../util/store-call.ts";
 import { DueQueue } from "../util/due-queue.ts";
@@ -36,9 +35,9 @@ const PACE_MS = 50;
 
 interface Pending {
   readonly request: Request;
-  /** When its lease is over by itself; never where a session keeps the key. */
+  /** When its lease ends without a release. Infinity if a session keeps the key. */
   readonly overAtMs: number;
-  /** How often the store has refused it while it answered. */
+  /** How often the store has rejected this id. */
   refusals: number;
 }
 
@@ -47,14 +46,14 @@ export class Abandonment {
   readonly #caller: Caller;
   readonly #system: System;
   readonly #byId = new Map<string, Pending>();
-  /** By the time of the next try. Those of the call under way are not in it. */
+  /** The ids by the time of their next try, without those of the call in flight. */
   readonly #tries = new DueQueue<Pending>();
   /** The same ids, by the end of their leases. */
   readonly #ends = new DueQueue<Pending>();
   #phase: "idle" | "calling" | "waiting" | "stopped" = "idle";
   /** How many calls have failed since the last answer. */
   #failures = 0;
-  /** Nothing is sent before this time. */
+  /** The earliest time of the next call. */
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #cancelTimer: () => void = () => {};
   #settled: (() => void)[] = [];
@@ -70,7 +69,7 @@ export class Abandonment {
     return this.#byId.size;
   }
 
-  /** `request` may have been sent, and nobody wants it any more. */
+  /** Adds a request that may have been sent and is not wanted any more. */
   add(request: Request): void {
     if (this.#phase === "stopped" || this.#byId.has(request.id)) return;
     if (this.#store.forgetUnsent?.(request) === true) return;
@@ -81,7 +80,7 @@ export class Abandonment {
     const pending = { request, overAtMs, refusals: 0 };
     this.#byId.set(request.id, pending);
     this.#enqueue(pending, nowMs);
-    // Unless a pause after a failure or a full batch is not over.
+    // Respect the pause after a failure or a full batch.
     if (this.#phase !== "calling" && this.#notBeforeMs <= nowMs) this.#send();
   }
 
@@ -149,12 +148,12 @@ export class Abandonment {
     const nowMs = this.#system.monoMs();
     for (const pending of batch) {
       if (isPermanent && pending.overAtMs <= nowMs) this.#drop(pending);
-      // Behind all others, so that each of them is tried.
+      // After all others, so that each of them is tried first.
       else this.#enqueue(pending, nowMs);
     }
     this.#next(this.#delayMs(this.#failures));
     this.#failures += 1;
-    // A store that answers anybody can be told at once.
+    // A store that answers other calls gets the next batch immediately.
     this.#caller.onAnswer = () => {
       if (this.#phase === "waiting") this.#next(0);
     };
@@ -191,7 +190,7 @@ export class Abandonment {
     if (first !== undefined) this.#drop(first.entry);
   }
 
-  /** It ends with its ttl, and the store is not told. */
+  /** Drops an id. Its grant, if any, ends with its ttl. */
   #drop(pending: Pending): void {
     this.#tries.delete(pending);
     this.#ends.delete(pending);

@@ -188,7 +188,7 @@ test("several keys are entered again when scopes around hold all of them, each w
       await mine.using(["c", "a"], { reentrant: true }, (lease) => {
         expect(lease.keys).toEqual(["a", "c"]);
         expect([lease.fenceOf("a"), lease.fenceOf("c")]).toEqual([ab.fenceOf("a"), c.fence]);
-        expect(() => lease.fenceOf("b")).toThrow(/not of "b"/);
+        expect(() => lease.fenceOf("b")).toThrow(/key must be one of "a", "c", got "b"/);
         expect(() => lease.fence).toThrow(/fenceOf/);
         expect(lease.signal.aborted).toBe(false);
         expect(lease.toJSON()).toMatchObject({ keys: ["a", "c"], held: true, mode: "exclusive" });

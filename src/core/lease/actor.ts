@@ -1,11 +1,11 @@
-// Who waits and holds. Every call is an actor of its own: the callback of `using`, `once` or `lead` runs as
-// that actor, and a plain `acquire` only holds its lease as one. An actor is nested in the scope in which
-// its call was made, or in the actor of the lease that `within` names.
+// Actors: the units that hold and wait. Every call is an actor of its own. The callback of `using`,
+// `once` or `elect` runs as that actor; a plain `acquire` only holds its lease as that actor. An actor is
+// nested in the scope in which its call was made, or in the actor of the lease that `within` names.
 //
-// Whoever waits keeps the leases of the actors around it from being released, but not those of an actor
-// beside it. Siblings in one scope, such as tasks of `Promise.all` or requests to a server that was started
-// in it, therefore wait for each other's keys like unrelated callers. Only what a call's own chain of
-// actors holds counts as re-entry, and only asking for that is a deadlock of the call with itself.
+// While a nested call waits, the actors around it cannot release their leases, but an actor beside it
+// can. Siblings in one scope, such as tasks of `Promise.all`, therefore wait for each other's keys like
+// unrelated callers. Only a key that the call's own chain of actors holds counts as re-entry or as a
+// self-deadlock.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { HeldLease } from "./lease.ts";
@@ -13,16 +13,16 @@ import type { HeldLease } from "./lease.ts";
 const scopes = new AsyncLocalStorage<Actor>();
 let made = 0;
 
-/** What an actor has in hand: a lease, or a re-entry into some. */
+/** What an actor holds: a lease, or a re-entry. */
 export interface Holding {
   readonly sections: readonly HeldLease[];
 }
 
 export class Actor {
-  /** For records and people; unique within the process. */
+  /** The name in records and errors. Unique within the process. */
   readonly name: string;
   readonly #outer: Actor | null;
-  /** Most actors hold one lease: only further ones need a set. */
+  /** The first lease. Most actors hold only one, so a set is made only for more. */
   #first: Holding | null = null;
   #others: Set<Holding> | null = null;
 
@@ -32,7 +32,7 @@ export class Actor {
     this.#outer = outer;
   }
 
-  /** Whether it lies inside another one. */
+  /** Whether the actor is nested in another one. */
   get isNested(): boolean {
     return this.#outer !== null;
   }
@@ -47,7 +47,7 @@ export class Actor {
     else this.#others?.delete(lease);
   }
 
-  /** What is certainly held by this actor and by those around it, the innermost first. */
+  /** The leases that this actor and those around it certainly hold, the innermost first. */
   sections(): HeldLease[] {
     if (this.#outer === null) return this.#own();
     const sections = new Set(this.#own());
@@ -57,12 +57,12 @@ export class Actor {
     return [...sections];
   }
 
-  /** The nearest actor that still holds something. A task that outlived its scope is on its own. */
+  /** The nearest actor that still holds a lease. A task that outlives its scope is no longer nested in it. */
   get live(): Actor | null {
     return this.#own().length > 0 ? this : (this.#outer?.live ?? null);
   }
 
-  /** Whether one of these scopes is this one or lies around it. */
+  /** Whether one of these actors is this one or surrounds it. */
   isInside(some: { has(actor: Actor): boolean }): boolean {
     return some.has(this) || (this.#outer?.isInside(some) ?? false);
   }
@@ -78,7 +78,7 @@ export class Actor {
     return scopes.run(this, fn);
   }
 
-  /** The surrounding scope, whether or not it still holds anything. */
+  /** The surrounding scope, also if it holds nothing any more. */
   static scope(): Actor | null {
     return scopes.getStore() ?? null;
   }

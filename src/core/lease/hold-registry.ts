@@ -1,5 +1,5 @@
-// All grants that this process holds in one store, and the one place where a hold begins and ends. Timers, the
-// queue, the lease and event listeners learn of both here, once.
+// All holds of this process in one store. Every hold begins and ends here, and this file notifies the
+// timers, the queue, the lease and the event listeners of both exactly once.
 
 import { Abandonment } from "./abandonment.ts";
 import type { Caller } from "../util/store-call.ts";
@@ -24,9 +24,9 @@ export class HoldRegistry implements HoldOwner {
   #first: Hold | null = null;
   #last: Hold | null = null;
   #size = 0;
-  /** Made when a store first reports a loss by id. */
+  /** The holds by id. Built when the store first reports a loss. */
   #byId: Map<string, Hold> | null = null;
-  /** Revoked leases whose owner has not let go yet; each with what abandons its keys. */
+  /** Revoked leases that their owner has not released yet, each with the function that abandons its keys. */
   readonly #revoked = new Map<HeldLease, () => void>();
   readonly #onEnd: (hold: Hold) => void;
   readonly #unlisten: () => void;
@@ -53,7 +53,7 @@ export class HoldRegistry implements HoldOwner {
     return { monoMs, bootMs: monoMs, wallMs: monoMs };
   }
 
-  /** Takes a grant into care, or returns null when it has arrived after its own window (P2). */
+  /** Makes a hold of a grant, or returns null if the grant arrived after the end of its window (P2). */
   begin(
     request: Request,
     spec: LockSpec,
@@ -89,19 +89,19 @@ export class HoldRegistry implements HoldOwner {
     return this.#byId.get(id);
   }
 
-  /** The hold has got its first handle. */
+  /** A hold has its first lease. */
   started(hold: Hold, now: Instant): void {
     this.#loss.watch(hold, now);
     this.renewal.begin(hold);
   }
 
-  /** The hold has got another handle, whose limit may be nearer. */
+  /** A hold has another lease, whose `maxHold` may end earlier. */
   passed(hold: Hold): void {
     this.renewal.passed(hold);
     if (hold.lease !== null && hold.lease.spec.maxHoldMs !== Number.POSITIVE_INFINITY) this.#loss.watch(hold);
   }
 
-  /** Let go of on purpose: the caller tells the store. */
+  /** Ends a hold whose key the caller releases in the store. */
   end(hold: Hold): void {
     if (hold.ended) return;
     hold.end();
@@ -129,22 +129,22 @@ export class HoldRegistry implements HoldOwner {
     this.#events.emit("endangered", () => ({ ...lease.toEvent(), remainingMs: left }));
   }
 
-  /** Lost, latched; the store is told until it acknowledges (P6). */
+  /** Ends a lost hold, and abandons it until the store acknowledges that (P6). */
   lost(hold: Hold, reason: LossReason, detail?: string): void {
-    // A revoked hold whose window is over ends here as expired.
+    // The window of a revoked hold ends here with the reason "expired".
     const leftMs = reason === "revoked" ? hold.remaining() : 0;
     if (hold.ended) return;
     const lease = hold.lease;
     const mayCleanUp = reason === "revoked" && lease !== null;
-    // The holder may let go as soon as its signal aborts, which is before its keys can be abandoned.
+    // The holder may release as soon as its signal aborts, which is before its keys are abandoned.
     if (mayCleanUp) this.#revoked.set(lease, () => {});
-    // The holder and all listeners are told before the store: nobody else may get the key while somebody
-    // still believes.
+    // Notify the holder and all listeners before the store: nobody else may get the key while the holder
+    // still believes that it holds the key.
     if (lease !== null && lease.markLost(reason, detail)) {
       const heldMs = this.#system.monoMs() - lease.grantedAtMs;
       this.#events.emit("lost", () => ({ ...lease.toEvent(), reason, heldMs }));
     }
-    // Several keys are all held or none: what is left of the others is given back.
+    // A lease of several keys holds all or none of them, so abandon the others too.
     const ended = (lease?.holds ?? [hold]).filter((one) => !one.ended);
     for (const one of ended) this.end(one);
     const abandon = (): void => ended.forEach((one) => this.abandonment.add(one.request));
@@ -153,8 +153,8 @@ export class HoldRegistry implements HoldOwner {
   }
 
   /**
-   * Who is revoked without force may clean up: the key stays taken until the lease is released or its
-   * window ends. The store cannot renew it any more.
+   * After a revocation without force, the key stays taken until the holder releases it or its window
+   * ends, so that the holder can clean up. The lease cannot be renewed any more.
    */
   #keepUntilLetGo(lease: HeldLease, abandon: () => void, leftMs: number): void {
     const cancel = this.#system.after(leftMs, () => this.letGo(lease), "background");
@@ -164,7 +164,7 @@ export class HoldRegistry implements HoldOwner {
     });
   }
 
-  /** The owner of a lost lease is done with it. */
+  /** The owner has released a lost lease. */
   letGo(lease: HeldLease): void {
     const abandon = this.#revoked.get(lease);
     this.#revoked.delete(lease);

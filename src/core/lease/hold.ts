@@ -1,5 +1,6 @@
-// One grant of the store as this process keeps it: its window, its fences, and the handle that uses it at the moment.
-// A hold outlives its handles when it is passed from task to task. It ends once and for ever (P6).
+// One grant of the store in this process: its window, its fences, and the lease that uses it at the
+// moment. After a hand-off the same hold has another lease. A hold ends only once and cannot be restored
+// (P6).
 
 import { DueEntry } from "../util/due-lists.ts";
 import type { HeldLease } from "./lease.ts";
@@ -8,7 +9,7 @@ import type { Grant, LossReason, Request } from "../store.ts";
 import type { Instant } from "../system.ts";
 import { type Clock, remainingMs, type Window } from "./validity-window.ts";
 
-/** Told when a hold finds out by itself that it is over. */
+/** The owner of a hold, which is notified when the hold notices that it has expired. */
 export interface HoldOwner {
   readonly clock: Clock;
   /** The longest window that the store can give. */
@@ -17,16 +18,16 @@ export interface HoldOwner {
   lost(hold: Hold, reason: LossReason, detail?: string): void;
 }
 
-/** Less than one, because the store's clock may run slower than ours. */
+/** Fences per microsecond. Less than one, because the store's clock may run slower than ours. */
 const PASSES_PER_US = 0.95;
 
-/** The queue whose waiters want the keys of this hold. */
+/** The local queue for the keys of the hold. */
 export interface HoldQueue {
   pass(hold: Hold): boolean;
   ended(hold: Hold): void;
 }
 
-/** One due time of a hold. */
+/** A due time of a hold. */
 export class HoldDue extends DueEntry {
   readonly hold: Hold;
 
@@ -37,11 +38,11 @@ export class HoldDue extends DueEntry {
 }
 
 export class Hold {
-  /** When it is renewed. */
+  /** The time of the next renewal. */
   readonly renewalDue: HoldDue = new HoldDue(this);
-  /** When its holder is warned, or has lost it. */
+  /** The time at which the holder is warned, or the lease is lost. */
   readonly lossDue: HoldDue = new HoldDue(this);
-  /** Its neighbours among all holds. */
+  /** Links of the list of all holds. */
   previous: Hold | null = null;
   next: Hold | null = null;
   readonly request: Request;
@@ -56,13 +57,13 @@ export class Hold {
   #window: Window;
   #ended = false;
   lease: HeldLease | null = null;
-  /** Where it may be handed on. */
+  /** The queue for hand-offs, if there is one. */
   queue: HoldQueue | null = null;
   #ttlMs: number;
-  /** Until when the ttl that was asked for lasts, by the monotonic clock, should nobody renew. */
+  /** The end of the requested ttl without a renewal, by the monotonic clock. */
   #dueUntilMs: number;
   endangered = false;
-  /** A record that says what its holder waits for is not handed on: the note would be another's. */
+  /** The record has a note. The hold is not handed off then, because the note is about its current holder. */
   noted = false;
 
   constructor(
@@ -97,24 +98,24 @@ export class Hold {
     return this.#ttlMs;
   }
 
-  /** How long a window gets at the most: the ttl, or less where the store gives less at a time. */
+  /** The longest window: the ttl, or less if the store grants less at a time. */
   get termMs(): number {
     return Math.min(this.#ttlMs, this.#owner.longestMs);
   }
 
-  /** What is left of the ttl behind the window, where the store gives less than the ttl at a time. */
+  /** The rest of the ttl after the window, if the store grants less than the ttl at a time. */
   owedMs(nowMs: number): number {
     const windowEndMs = this.#window.since.monoMs + this.#window.validMs;
     return this.#dueUntilMs > windowEndMs + 1 ? Math.max(0, this.#dueUntilMs - nowMs) : 0;
   }
 
-  /** The lease was extended: from that send it lasts so long. */
+  /** Sets a new ttl, counted from the send of the extension. */
   extended(sentAt: Instant, ttlMs: number): void {
     this.#ttlMs = ttlMs;
     this.#dueUntilMs = sentAt.monoMs + ttlMs;
   }
 
-  /** The kind of request that a store may take in its callback form. */
+  /** Whether the request can use the callback form of the store. */
   get isPlain(): boolean {
     return this.request.keys.length === 1 && isPlain(this.spec);
   }
@@ -126,12 +127,15 @@ export class Hold {
     return this.#firstFences.map((fence) => fence + passed);
   }
 
-  /** Whether its fence is no longer the one that the store granted. */
+  /** Whether the hold was handed off, so that its fence is larger than the granted one. */
   get wasPassed(): boolean {
     return this.#passed > 0;
   }
 
-  /** At most one hand-off, and one more for each microsecond: by the clock alone a store knows which fences a vanished holder may have used. */
+  /**
+   * How many fences hand-offs may have used: one, and one more per microsecond. A store can therefore
+   * compute from the time alone which fences a dead holder may have used.
+   */
   get hasRoom(): boolean {
     return this.#passed < Math.min(this.#room, 1 + this.#heldUs() * PASSES_PER_US);
   }
@@ -140,7 +144,7 @@ export class Hold {
     return (this.#owner.now().monoMs - this.grantedAtMs) * 1_000;
   }
 
-  /** ms for which this hold is certain, by all clocks and by its lease's own limit; 0 latches the loss. */
+  /** For how many ms the hold is certainly valid, by all clocks and by `maxHold`. At 0 the hold ends. */
   remaining(now: Instant = this.#owner.now()): number {
     if (this.#ended) return 0;
     const left = this.#left(now);
@@ -149,7 +153,7 @@ export class Hold {
     return 0;
   }
 
-  /** As `remaining`, but without deciding anything. */
+  /** As `remaining`, but does not end the hold. */
   #left(now: Instant): number {
     return Math.min(remainingMs(this.#window, now, this.#owner.clock), this.#limitMs(now));
   }
@@ -158,7 +162,7 @@ export class Hold {
     return (this.lease?.endsAtMs ?? Number.POSITIVE_INFINITY) - now.monoMs;
   }
 
-  /** A renewal was confirmed. It can only move the end forward, and never brings back what is over. */
+  /** Applies a confirmed renewal. It never moves the end back, and never restores an ended hold. */
   renewed(sentAt: Instant, validMs: number): boolean {
     if (this.remaining() === 0) return false;
     const window = { since: sentAt, validMs };
@@ -171,8 +175,9 @@ export class Hold {
   }
 
   /**
-   * The next handle gets a larger fence. It keeps up with the clock, as the fences of the store do: should the store forget
-   * this hold, what is handed on here is not older than what is granted there meanwhile, but for a network's delay.
+   * Gives the next lease a larger fence. The fence keeps up with the clock, as the fences of the store
+   * do. If the store loses its record, fences of hand-offs are then not smaller than those of new grants,
+   * except for network delay.
    */
   pass(): void {
     const byClock = Math.floor(this.#heldUs() * PASSES_PER_US);

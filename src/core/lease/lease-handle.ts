@@ -1,6 +1,6 @@
-// What a plain `acquire` gives to its caller: a thin front of the lease. The hold keeps the lease, so that it
-// is renewed and its signal aborts whatever its caller does. Nothing keeps the front but the caller, so a
-// caller that forgets to release is noticed.
+// The object that a plain `acquire` returns: a proxy of the lease. The hold references the lease, so it
+// is renewed and its signal aborts in any case. Only the caller references the proxy, so its garbage
+// collection shows that the caller forgot to release.
 
 import type { Lease } from "../api.ts";
 import type { Duration } from "../duration.ts";
@@ -16,7 +16,7 @@ export class LeaseHandle implements Lease {
     lease.handle = this;
   }
 
-  /** The lease behind a handle; anything else as it is. */
+  /** The lease of a handle. Returns any other value unchanged. */
   static unwrap(value: unknown): unknown {
     return typeof value === "object" && value !== null && #lease in value ? value.#lease : value;
   }

@@ -1,8 +1,8 @@
-// Notices in time that a lease is over (P7). One timer over all holds, independent of the renewing loop, so
-// that a renewal which hangs cannot delay it. It only reads clocks; it never asks the store.
+// Notices in time that a lease has expired (P7). It has one timer for all holds, independent of the
+// renewals, so that a hanging renewal cannot delay it. It only reads clocks and never asks the store.
 //
-// The timer runs by the monotonic clock. The wall and boot clocks can run ahead of that clock when somebody
-// sets the time or the machine was suspended. One check every 250 ms compares the clocks, and all holds are
+// The timer runs by the monotonic clock. The wall clock and the boot clock can run ahead of it, when the
+// time is set or the machine was suspended. One check every 250 ms compares the clocks, and all holds are
 // examined again only if a clock did run ahead. So 10,000 idle leases cost one check, not 10,000.
 
 import { DueLists } from "../util/due-lists.ts";
@@ -11,14 +11,17 @@ import type { LossReason } from "../store.ts";
 import type { Instant, System } from "../system.ts";
 import { type Clock, certainMs, signalMarginMs } from "./validity-window.ts";
 
-/** With this share of the window left and no renewal confirmed, the holder is warned. */
+/** With this share of the window left and no confirmed renewal, the event `endangered` is emitted. */
 const ENDANGERED_SHARE = 0.25;
-/** The longest time until a suspended machine or a clock that was set is noticed, once the process runs. */
+/** The interval of the comparison of the clocks. */
 const CHECK_CLOCKS_MS = 250;
-/** The wall clock has whole milliseconds: smaller differences are rounding. Less than any signal margin. */
+/** Smaller differences are rounding, because the wall clock has whole ms. Less than any signal margin. */
 const ROUNDING_MS = 1;
 
-/** Differences of large clock readings are rounded: a shorter wait could end again at the same moment. */
+/**
+ * The shortest timer. Differences of large clock values are rounded, so a shorter one might not move the
+ * time.
+ */
 const LEAST_MS = 0.1;
 
 export interface LeaseMonitorListener {
@@ -33,9 +36,9 @@ export class LeaseMonitor {
   readonly #system: System;
   readonly #listener: LeaseMonitorListener;
   readonly #dues: DueLists<HoldDue>;
-  /** Cancels the next comparison of the clocks; null while none is due. */
+  /** Cancels the next comparison of the clocks. null if none is scheduled. */
   #cancelCheck: (() => void) | null = null;
-  /** No hold's due time accounts for a smaller lead of these clocks over the monotonic clock. */
+  /** The smallest lead of these clocks over the monotonic clock that a due time of a hold is based on. */
   #bootLeadMs = Number.POSITIVE_INFINITY;
   #wallLeadMs = Number.POSITIVE_INFINITY;
 
@@ -47,7 +50,7 @@ export class LeaseMonitor {
     });
   }
 
-  /** Call it when a hold begins, and again when its end has moved nearer. */
+  /** Starts to monitor a hold. Call it again when the end of the hold has moved nearer. */
   watch(hold: Hold, now: Instant = this.#listener.now()): void {
     this.#set(hold, now, hold.remaining(now));
     if (this.#listener.clock === "machine" || hold.ended) return;

@@ -207,13 +207,20 @@ test("toJSON is plain: the fence as a decimal string, no id", async () => {
   expect(JSON.stringify(plain)).not.toMatch(/[0-9a-f]{32}/);
 });
 
+test("toJSON has `remaining` in whole ms, rounded down", async () => {
+  const { locks } = world({ clock: "store" });
+  const lease = await locks().acquire("k", { ttl: 1_001 });
+  expect(lease.remaining).toBeCloseTo(997.998);
+  expect(lease.toJSON()["remaining"]).toBe(997);
+});
+
 test("leases of several keys have a fence per key; `fence` throws and says what to use", async () => {
   const { locks } = world();
   const lease = await locks().acquire(["b", "a", "b"]);
   expect(lease.keys).toEqual(["a", "b"]);
   expect(() => lease.fence).toThrow(/fenceOf/);
   expect(lease.fenceOf("a")).toBeGreaterThan(0n);
-  expect(() => lease.fenceOf("c")).toThrow(/not of "c"/);
+  expect(() => lease.fenceOf("c")).toThrow(/key must be one of "a", "b", got "c"/);
 });
 
 test("renewals of many leases go to the store in few calls", async () => {

@@ -1,5 +1,5 @@
-// The handle that a caller gets. It owns no timer and makes no decision: whether it is held is read from the clock each
-// time (P7). The lock manager does everything that needs the store.
+// A lease. It has no timer and reads the clock each time to know whether it is held (P7). The lock
+// manager makes all calls to the store.
 
 import type { Actor } from "./actor.ts";
 import type { Lease } from "../api.ts";
@@ -13,12 +13,12 @@ import type { AcquireSpec } from "../options.ts";
 import type { LossReason, Mode } from "../store.ts";
 import { printedAsJson } from "../util/inspect.ts";
 
-/** What a lease needs done. */
+/** The part of the lock manager that a lease needs. */
 export interface LeaseOwner {
   release(lease: HeldLease): Promise<boolean>;
   extend(lease: HeldLease, ttl: Duration | undefined): Promise<void>;
   verify(lease: HeldLease): Promise<boolean>;
-  /** Says in the record what its holder waits for; null clears it. */
+  /** Writes what the holder waits for into its record. null clears it. */
   note(hold: Hold, note: string | null): Promise<void>;
 }
 
@@ -26,34 +26,34 @@ const LOSS_TEXT: Readonly<Record<LossReason, string>> = {
   expired: "its window ended before a renewal was confirmed",
   gone: "the store no longer knows this holder",
   revoked: "an operator revoked it",
-  "max-hold": "it was held for as long as maxHold allows",
+  "max-hold": "it reached maxHold",
   session: "the store ended this process's session",
   closed: "its locks were closed",
 };
 
 export class HeldLease implements Lease {
-  /** The locks that it belongs to; keys of different stores have nothing to do with each other. */
+  /** The lock manager of the lease. Equal keys of different lock managers are different locks. */
   readonly owner: LeaseOwner;
   readonly actor: Actor;
   readonly spec: AcquireSpec;
-  /** One, or one per key where the store cannot take several at once. */
+  /** One hold, or one per key if the store cannot take several keys in one step. */
   readonly holds: readonly Hold[];
   readonly keys: readonly string[];
   readonly grantedAtMs: number;
-  /** Monotonic moment at which `maxHold` is over. */
+  /** The end of `maxHold`, by the monotonic clock. */
   readonly endsAtMs: number;
   readonly #fences: readonly bigint[];
-  /** What its caller has, until the sweep of unreleased leases leaves it to the caller alone. */
+  /** The handle of the caller. The sweep of unreleased leases removes this reference. */
   handle: object | null = null;
   #state: "held" | "released" | "lost" = "held";
   #lost: LockLostError | null = null;
-  /** What its signal aborts with because its locks are being closed. */
+  /** The reason of the signal, if the locks are being closed. */
   #closing: LockLostError | null = null;
   #controller: AbortController | null = null;
   #release: Promise<boolean> | null = null;
-  /** Re-entries that have not let go. */
+  /** The number of re-entries that are not released. */
   #joined = 0;
-  /** Its own holder has let go while a re-entry was inside. */
+  /** The holder has released the lease, and a re-entry may still hold it. */
   #letGo = false;
 
   constructor(owner: LeaseOwner, holds: readonly Hold[], spec: AcquireSpec, actor: Actor, nowMs: number) {
@@ -85,7 +85,7 @@ export class HeldLease implements Lease {
   get fence(): bigint {
     if (this.keys.length === 1) return this.#fences[0] as bigint;
     throw new InvalidArgumentError(
-      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      `fence must be read with fenceOf(key), because this lease has ${this.keys.length} keys`,
       { key: this.key },
     );
   }
@@ -93,7 +93,10 @@ export class HeldLease implements Lease {
   fenceOf(key: string): bigint {
     const fence = this.#fences[this.keys.indexOf(key)];
     if (fence !== undefined) return fence;
-    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+    throw new InvalidArgumentError(
+      `key must be one of ${this.keys.map(showKey).join(", ")}, got ${showKey(String(key))}`,
+      { key: this.key },
+    );
   }
 
   get held(): boolean {
@@ -108,7 +111,7 @@ export class HeldLease implements Lease {
     return [this];
   }
 
-  /** ms for which the keys are certainly held, by this handle or by a re-entry that has outlasted it. */
+  /** For how many ms the keys are certainly held, also by a re-entry that outlives this handle. */
   get leftMs(): number {
     if (this.#state !== "held") return 0;
     if (this.holds.length === 1) return (this.holds[0] as Hold).remaining();
@@ -123,12 +126,12 @@ export class HeldLease implements Lease {
     return this.#controller.signal;
   }
 
-  /** Aborts the signal although the lease is held: whoever works under it is to stop. */
+  /** Aborts the signal although the lease is held, so that its callback stops. */
   tell(reason: LockError): void {
     if (!this.signal.aborted) this.#controller?.abort(reason);
   }
 
-  /** Its holder has been told that the locks are being closed. */
+  /** The signal has aborted because the locks are being closed. */
   get isClosing(): boolean {
     return this.#closing !== null;
   }
@@ -148,7 +151,7 @@ export class HeldLease implements Lease {
     throw this.#lost ?? this.overError();
   }
 
-  /** For a handle that was let go of. */
+  /** The error of a released lease. */
   overError(): LockLostError {
     return this.#lossError("gone", "it was released");
   }
@@ -166,7 +169,7 @@ export class HeldLease implements Lease {
     return this.#release;
   }
 
-  /** One more handle of the same actor; the key goes back when the last one has let go. */
+  /** Adds a re-entry. The key is released with the last handle. */
   join(): void {
     this.#joined += 1;
   }
@@ -199,22 +202,23 @@ export class HeldLease implements Lease {
       limit: this.spec.limit,
       ...(this.keys.length === 1 ? { fence: String(this.#fences[0]) } : { fences }),
       held: this.held,
-      remaining: this.remaining,
+      // Rounded down, so that it never promises more than the window has left.
+      remaining: Math.floor(this.remaining),
     };
   }
 
-  /** As every event shows it. */
+  /** The fields for events. */
   toEvent(): LeaseEvent {
     return { key: this.key, keys: this.keys, label: this.label, fence: this.#fences[0] as bigint };
   }
 
-  /** Let go by its holder: from now on `held` is false. */
+  /** The holder has released the lease: from now on `held` is false. */
   markReleased(): void {
     this.#state = "released";
     this.actor.delete(this);
   }
 
-  /** Lost, for ever. Returns false if it had ended before. */
+  /** Marks the lease as lost. Returns false if it had ended before. */
   markLost(reason: LossReason, detail: string | undefined): boolean {
     if (this.#state !== "held") return false;
     this.#state = "lost";
@@ -228,7 +232,8 @@ export class HeldLease implements Lease {
 
   #lossError(reason: LossReason, why: string, detail?: string): LockLostError {
     return new LockLostError(
-      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) is over: ${why}. Stop touching what it protects; another holder may be at work`,
+      `the lease of ${this.keys.map(showKey).join(", ")} (${this.label}) has ended: ${why}. ` +
+        "Stop changing what it protects, because another holder may have it now",
       { key: this.key, reason, fence: this.#fences[0], detail },
     );
   }

@@ -1,5 +1,5 @@
-// The handle of a re-entry: one more way into sections that its actor holds already. It has their fences and their end; the
-// key goes back when the last handle has let go, whichever that is.
+// The lease of a re-entry into leases that its actor already holds. It has their fences and their end.
+// The keys are released with the last handle, which may be the re-entry or the outer lease.
 
 import { onAbort } from "../util/abort-listener.ts";
 import type { Actor } from "./actor.ts";
@@ -33,7 +33,7 @@ export class JoinedLease implements Lease {
     return this.keys[0] as string;
   }
 
-  /** Of what is held: a reader inside its own writer is as alone as the writer. */
+  /** The mode of the outer lease: a reader inside its own writer is still exclusive. */
   get mode(): Mode {
     return this.#first.mode;
   }
@@ -41,7 +41,7 @@ export class JoinedLease implements Lease {
   get fence(): bigint {
     if (this.keys.length === 1) return this.fenceOf(this.key);
     throw new InvalidArgumentError(
-      `this lease is of ${this.keys.length} keys and each has its own fence: use fenceOf(key)`,
+      `fence must be read with fenceOf(key), because this lease has ${this.keys.length} keys`,
       { key: this.key },
     );
   }
@@ -49,7 +49,10 @@ export class JoinedLease implements Lease {
   fenceOf(key: string): bigint {
     const section = this.keys.includes(key) ? this.sections.find((one) => one.keys.includes(key)) : undefined;
     if (section !== undefined) return section.fenceOf(key);
-    throw new InvalidArgumentError(`this lease is not of ${showKey(String(key))}`, { key: this.key });
+    throw new InvalidArgumentError(
+      `key must be one of ${this.keys.map(showKey).join(", ")}, got ${showKey(String(key))}`,
+      { key: this.key },
+    );
   }
 
   get held(): boolean {
@@ -103,7 +106,7 @@ export class JoinedLease implements Lease {
       label: this.label,
       ...(this.keys.length === 1 ? { fence: fences[this.key] } : { fences }),
       held: this.held,
-      remaining: this.remaining,
+      remaining: Math.floor(this.remaining),
     };
   }
 
@@ -118,7 +121,7 @@ export class JoinedLease implements Lease {
   }
 }
 
-/** Aborts with the first of them. The listeners go with the sections, which live no longer than their holds. */
+/** A signal that aborts with the first of these leases. Its listeners end with the leases. */
 function anyOf(sections: readonly HeldLease[]): AbortSignal {
   const controller = new AbortController();
   for (const { signal } of sections) {

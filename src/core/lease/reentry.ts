@@ -1,5 +1,6 @@
-// An actor that asks for what it holds already. It would wait for itself for ever, so it is let in again where it said that it
-// may be (`reentrant`), and refused at once otherwise. Waiting is never the answer, except for a semaphore with permits to spare.
+// Calls for a key that the caller's own chain of actors already holds. Waiting would never end, so the
+// call enters again with `reentrant`, and rejects with DeadlockError without it. A call for more permits
+// of a semaphore waits as usual if enough permits can become free.
 
 import type { Actor } from "./actor.ts";
 import { DeadlockError } from "../errors.ts";
@@ -7,10 +8,10 @@ import { showKey } from "../key.ts";
 import type { HeldLease } from "./lease.ts";
 import type { AcquireSpec } from "../options.ts";
 
-/** `null`: nothing of it is held, ask the store. Sections: enter them again. */
+/** null: the chain holds none of the keys, so ask the store. Leases: enter them again. */
 export type Entry = readonly HeldLease[] | DeadlockError | null;
 
-/** Of one open store: keys of different stores have nothing to do with each other. */
+/** The leases of the chain in one open store. Equal keys of different stores are different locks. */
 export function ownSections(actor: Actor, owner: HeldLease["owner"]): HeldLease[] {
   return actor.sections().filter((section) => section.owner === owner);
 }
@@ -21,7 +22,7 @@ export function entry(own: readonly HeldLease[], keys: readonly string[], spec: 
   const other = held.find((section) => section.spec.limit > 1 !== spec.limit > 1);
   if (other !== undefined) {
     const [kind, asked] = spec.limit > 1 ? ["lock", "semaphore"] : ["semaphore", "lock"];
-    const why = `is already held by this very actor as a ${kind}, which excludes a ${asked}`;
+    const why = `is already held by the same actor as a ${kind}, which excludes a ${asked}`;
     return refusal(other, keys, spec, `${why}, so waiting for it would never end. Release it first`);
   }
   return spec.limit > 1 ? semaphoreEntry(held, keys, spec) : lockEntry(held, keys, spec);
@@ -35,7 +36,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
       reader,
       keys,
       spec,
-      "is held for reading by this very actor, so waiting to write would never end. Release the shared lease first, or ask for the exclusive one from the start",
+      "is already held by the same actor with a shared lease, so waiting for an exclusive one would never end. " +
+        "Release the shared lease first, or acquire the exclusive one from the start",
     );
   }
   if (!spec.reentrant || spec.keepMs > 0) {
@@ -43,7 +45,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
       first,
       keys,
       spec,
-      "is already held by this very actor, so waiting for it would never end. Use the lease that is held, say reentrant: true, or acquire outside of its scope",
+      "is already held by the same actor, so waiting for it would never end. " +
+        "Use its lease, pass reentrant: true, or acquire the key outside of that scope",
     );
   }
   if (keys.every((key) => held.some((section) => section.keys.includes(key)))) {
@@ -53,7 +56,8 @@ function lockEntry(held: readonly HeldLease[], keys: readonly string[], spec: Ac
     first,
     keys,
     spec,
-    "is already held by this very actor, but not all of the keys that it asks for: acquire the missing ones alone, or all of them from the start",
+    "is already held by the same actor, but others of these keys are not. " +
+      "Acquire only the missing keys, or all of them from the start",
   );
 }
 
@@ -68,8 +72,10 @@ function semaphoreEntry(held: readonly HeldLease[], keys: readonly string[], spe
     const own = held.filter((section) => section.keys.includes(key));
     const permits = own.reduce((sum, section) => sum + section.spec.permits, 0);
     if (permits + spec.permits <= spec.limit) continue;
-    const why = `has ${spec.limit} permits for this call and this very actor holds ${permits} of them`;
-    const more = `waiting for ${spec.permits} more would never end. Take all permits at once, or release some first`;
+    const why = `has ${spec.limit} permits for this call, and the same actor holds ${permits} of them`;
+    const more =
+      `waiting for ${spec.permits} more would never end. ` +
+      "Acquire all permits in one call, or release some first";
     return refusal(own[0] as HeldLease, [key], spec, `${why}, so ${more}`);
   }
   return null;

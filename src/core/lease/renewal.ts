@@ -1,5 +1,5 @@
-// The one renewing loop of a process: all leases that are due go to the store in one batch. It never acquires and never
-// decides that a lease is lost by time: an unknown answer changes nothing, the window keeps shrinking and decides alone.
+// Renews the leases of a process: all due leases go to the store in one batch. It never acquires, and
+// never decides that a lease has expired: after an unknown answer the window simply keeps shrinking.
 
 import { anyAnswer, type Caller, callTimeoutMs } from "../util/store-call.ts";
 import { DueLists } from "../util/due-lists.ts";
@@ -12,16 +12,16 @@ import { renewing, type RenewTrace, traced } from "../tracing.ts";
 import { extendedGraceMs } from "./validity-window.ts";
 
 const RENEW_SHARE = 1 / 3;
-/** After an answer that moved nothing, try again after this share of the ttl. */
+/** After an answer that did not move the end of the lease, try again after this share of the ttl. */
 const RETRY_SHARE = 1 / 12;
 const LONGEST_RETRY_MS = 2_000;
 const JITTER_STEPS = 8;
-/** Leases due within this share of their ttl go along in the same batch. */
+/** Leases that are due within this share of their ttl join the batch. */
 const BATCH_SHARE = 1 / 20;
 const LONGEST_BATCH_MS = 500;
-/** A store is not sent more than this many leases in one call. */
+/** The most leases in one call. */
 const LARGEST_BATCH = 1_000;
-/** A holder that got the lease from another task is written into the store's record if it stays longer than this. */
+/** After a hand-off, the new holder is written into the record if it holds the lease for longer than this. */
 const TELL_NEW_HOLDER_MS = 200;
 
 export interface RenewalListener {
@@ -32,7 +32,7 @@ export interface RenewalListener {
 }
 
 export class Renewal {
-  /** Of the store's servers. */
+  /** The clocks of the store's servers. */
   readonly clocks: ServerClocks;
   readonly #store: OpenStore;
   readonly #caller: Caller;
@@ -53,7 +53,7 @@ export class Renewal {
     this.#schedule(hold);
   }
 
-  /** The hold has a new handle: renewed or not as that one wishes, and told to the store if it stays. */
+  /** Schedules a hold after a hand-off, with the options of its new lease. */
   passed(hold: Hold): void {
     this.#schedule(hold);
     if (!hold.lease?.spec.renew) return;
@@ -66,7 +66,7 @@ export class Renewal {
     this.#dues.delete(hold.renewalDue);
   }
 
-  /** Renews one hold now, for `extend`. Rejects when the store cannot be asked. */
+  /** Renews one hold immediately, for `extend`. Rejects if the store fails. */
   async now(hold: Hold, ttlMs: number): Promise<RenewAnswer> {
     const [answer] = await this.#send([hold], ttlMs);
     return answer as RenewAnswer;
@@ -87,7 +87,7 @@ export class Renewal {
     const soon = this.#dues.take(this.#system.monoMs() + soonMs);
     const all = [...due, ...soon].map(({ hold }) => hold);
     for (let i = 0; i < all.length; i += LARGEST_BATCH) {
-      // Failures are answers here: each hold has been put on the alarm again.
+      // Ignore the error: each hold was already scheduled again.
       this.#send(all.slice(i, i + LARGEST_BATCH), null).catch(() => {});
     }
   }
@@ -149,7 +149,7 @@ export class Renewal {
   #retry(hold: Hold): void {
     if (hold.ended || !wantsRenewal(hold)) return;
     const termMs = Math.min(hold.termMs, hold.window.validMs);
-    // In steps, so that the retries of many leases stand in few lists.
+    // Round to steps, so that the retries of many leases need few lists.
     const jitter = 0.75 + Math.floor(this.#system.random() * JITTER_STEPS) / (2 * JITTER_STEPS);
     const inMs = Math.min(LONGEST_RETRY_MS, termMs * RETRY_SHARE) * jitter;
     this.#dues.set(hold.renewalDue, inMs, this.#system.monoMs() + inMs);
@@ -157,8 +157,8 @@ export class Renewal {
 }
 
 /**
- * Rejects where the connection of the only renewal was lost, so that the call is repeated. In a batch, the
- * other renewals may have succeeded: their answers count, and the lost one is due again soon.
+ * Rejects if the connection of a single renewal was lost, so that the call is repeated. In a batch, the
+ * answers of the other renewals count, and the lost one is due again soon.
  */
 function connected(answers: readonly RenewAnswer[]): readonly RenewAnswer[] {
   const [only] = answers;
@@ -171,7 +171,7 @@ function delayMs(hold: Hold): number {
   return Math.min(hold.termMs, hold.window.validMs) * RENEW_SHARE;
 }
 
-/** A holder that does not renew still gets its whole ttl from a store that gives less at a time. */
+/** Without `renew`, a holder still gets its whole ttl from a store that grants less at a time. */
 function wantsRenewal(hold: Hold): boolean {
   return hold.lease === null || hold.lease.spec.renew || hold.owedMs(hold.window.since.monoMs) > 0;
 }
@@ -182,7 +182,7 @@ function withGrace(request: Request, ttlMs: number): Request {
   return graceMs === request.graceMs ? request : { ...request, graceMs };
 }
 
-/** What a renewal asks for: the whole ttl, or what is left of it where its holder does not renew. */
+/** The ttl of a renewal: the whole ttl, or the rest of it without `renew`. */
 function wishedMs(hold: Hold, nowMs: number): number {
   if (hold.lease === null || hold.lease.spec.renew) return hold.ttlMs;
   return Math.min(hold.ttlMs, hold.owedMs(nowMs));

@@ -1,17 +1,17 @@
-// The clock of a server as this process sees it. A reading says what the server's calendar showed at some
-// moment between the send of a question and the arrival of its answer, so the difference between the two
-// clocks lies between two bounds. Where the bounds of two readings are further apart than the clocks can have
-// drifted, one of the clocks was set in between.
+// Detects jumps of a server's clock. The server has read its wall clock at some time between the send of
+// a call and the arrival of its answer, so each reading gives two bounds for the difference to our clock.
+// If the bounds of two readings are further apart than the clocks can drift, one of the clocks was set in
+// between.
 
 export interface ServerReading {
-  /** The calendar of the server, in ms. */
+  /** The wall clock of the server, in ms. */
   readonly serverMs: number;
-  /** Clocks of this machine that are never set, when the question left and when the answer arrived. */
+  /** The boot clock of this machine at the send of the call and at the arrival of the answer. */
   readonly sentMs: number;
   readonly receivedMs: number;
 }
 
-/** Clocks that nobody sets or slews beyond what NTP does as a rule run apart by less than this. */
+/** The drift of two clocks under normal NTP corrections is less than this. */
 const DRIFT = 0.0005;
 
 export class ServerClock {
@@ -28,7 +28,7 @@ export class ServerClock {
     return backMs > toleranceMs ? -backMs : 0;
   }
 
-  /** What is known becomes more exact; where the clock has moved, it starts from this reading. */
+  /** Narrows the bounds with a reading. After a jump, starts from this reading. */
   take({ serverMs, sentMs, receivedMs }: ServerReading): void {
     const driftMs = this.#driftMs(receivedMs);
     const [low, high] = [serverMs - receivedMs, serverMs - sentMs];

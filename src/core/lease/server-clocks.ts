@@ -1,12 +1,12 @@
-// Compares the clocks of the store's servers with this machine's at each renewal. A lease ends by the clock
-// of a server, so a server whose clock jumps by more than the grace ends leases early or late. That is
-// reported, and nothing is decided by it: the window of a lease does not depend on it.
+// Compares the clocks of the store's servers with this machine's at each renewal. The server's clock ends
+// a lease in the store, so a jump by more than the grace ends leases early or late. This file only
+// reports jumps: the window of a lease does not depend on them.
 
 import { ServerClock } from "./server-clock.ts";
 import type { ClockJump, Finding, RenewAnswer } from "../store.ts";
 import type { Instant } from "../system.ts";
 
-/** No smaller movement is a jump, whatever the grace: the boot clock of this machine may be coarse. */
+/** The smallest jump to report for any grace, because the boot clock of this machine may be coarse. */
 const LEAST_JUMP_MS = 50;
 
 export class ServerClocks {
@@ -18,7 +18,7 @@ export class ServerClocks {
     this.#report = report;
   }
 
-  /** The answers of one call. */
+  /** Adds the readings of one call. */
   read(answers: readonly RenewAnswer[], graceMs: number, sentAt: Instant, receivedAt: Instant): void {
     const times = new Map<string, number>();
     for (const { clocks = [] } of answers) for (const { node, serverMs } of clocks) times.set(node, serverMs);

@@ -1,6 +1,7 @@
-// Leases that nobody releases. When the process has nothing left to do, they are released, so that others
-// need not wait for their ttl. One whose handle was garbage-collected is reported: nobody can release it any
-// more before the process ends. A lease that lives for less than a sweep costs nothing here.
+// Finds leases that their callers forgot to release. When the process has nothing left to do, they are
+// released, so that others need not wait for their ttl. A lease whose handle was garbage-collected is
+// reported, because the caller can no longer release it. A lease that is shorter than a sweep costs
+// nothing here.
 
 import type { HeldLease } from "./lease.ts";
 import type { System } from "../system.ts";
@@ -17,14 +18,14 @@ export class UnreleasedLeases {
   readonly #deps: UnreleasedDeps;
   readonly #collected: FinalizationRegistry<HeldLease>;
   #stop: (() => void) | null = null;
-  /** Collected since the last report. */
+  /** The leases whose handles were collected since the last report. */
   #unreported: HeldLease[] = [];
 
   constructor(deps: UnreleasedDeps) {
     this.#deps = deps;
     this.#collected = new FinalizationRegistry((lease) => {
       this.#unreported.push(lease);
-      // One report of all that were collected together: there may be thousands.
+      // One report for all handles that were collected together: there may be thousands.
       if (this.#unreported.length === 1) void deps.system.yield().then(() => this.#report());
     });
   }
@@ -56,7 +57,7 @@ export class UnreleasedLeases {
     };
   }
 
-  /** From now on only the caller keeps the handle. */
+  /** Drops the reference to the handle, so that only the caller has one. */
   #forgetHandle(lease: HeldLease): void {
     if (lease.handle === null) return;
     this.#collected.register(lease.handle, lease);

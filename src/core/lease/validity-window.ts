@@ -1,7 +1,7 @@
-// Pure arithmetic of the certain window (P2): from when until when a holder may believe that it holds.
-// 1. It starts when the request that the grant counts from was *sent*: the store cannot have started later.
-// 2. It lasts what the store said, less drift (clocks may run at different rates) and margin (timers fire late).
-// 3. Elapsed time is the largest that any clock saw, because each of them can be made to stand still.
+// The arithmetic of the window (P2): the time in which a holder is certain that it holds.
+// 1. The window starts when the attempt or renewal was *sent*, because the store cannot have started earlier.
+// 2. It lasts as long as the store granted, minus drift (clocks run at different rates) and a margin.
+// 3. The elapsed time is the largest that any of our clocks shows, because each of them can stop.
 
 import type { Instant } from "../system.ts";
 
@@ -24,7 +24,7 @@ export function elapsedMs(since: Instant, now: Instant, clock: Clock): number {
   return Math.max(mono, now.bootMs - since.bootMs, now.wallMs - since.wallMs);
 }
 
-/** How long a grant of `validMs` may be believed in, counted from its send. */
+/** The length of the window of a grant of `validMs`, counted from its send. */
 export function certainMs(validMs: number, clock: Clock): number {
   return clock === "machine" ? validMs : validMs - validMs * DRIFT - 1;
 }
@@ -33,7 +33,7 @@ export function remainingMs(window: Window, now: Instant, clock: Clock): number 
   return Math.max(0, certainMs(window.validMs, clock) - elapsedMs(window.since, now, clock));
 }
 
-/** How long before the end the loss is signalled, so that the signal is out before the window is over (P7). */
+/** How long before the end of the window the signal aborts, so that its listeners run before the end (P7). */
 export function signalMarginMs(validMs: number): number {
   return Math.min(50, Math.max(2, validMs / 50));
 }
@@ -47,8 +47,8 @@ export function defaultGraceMs(ttlMs: number): number {
 }
 
 /**
- * The grace of a lease that is extended beyond the ttl that it was taken with: the same share of the new
- * ttl, up to the default. Never less than it was.
+ * The grace of a lease that is extended beyond its first ttl: the same share of the new ttl, up to the
+ * default. Never less than before.
  */
 export function extendedGraceMs(
   taken: { readonly ttlMs: number; readonly graceMs: number },

@@ -1,5 +1,6 @@
-// One listener per signal, however many tasks wait under it: a server that gives one shutdown signal to a thousand waits
-// must not be warned of a leak, and a signal that outlives them must be left without listeners.
+// Adds one listener per signal for any number of waiting calls. A server that passes one shutdown signal
+// to a thousand calls must not get Node's warning about a leak, and after the calls the signal must have
+// no listeners.
 
 const fans = new WeakMap<AbortSignal, Fan>();
 
@@ -25,7 +26,10 @@ class Fan {
   }
 }
 
-/** Calls `tell` when the signal aborts, soon if it has already; returns what takes it off. */
+/**
+ * Calls `tell` when the signal aborts, or soon if it has already aborted. Returns a function that removes
+ * it.
+ */
 export function onAbort(signal: AbortSignal, tell: () => void): () => void {
   if (signal.aborted) return soon(tell);
   let fan = fans.get(signal);
@@ -40,7 +44,7 @@ export function onAbort(signal: AbortSignal, tell: () => void): () => void {
 
 function soon(tell: () => void): () => void {
   let wanted = true;
-  // Not queueMicrotask, which Jest's fake timers hold back.
+  // Not queueMicrotask, which Jest's fake timers delay.
   void Promise.resolve().then(() => {
     if (wanted) tell();
   });

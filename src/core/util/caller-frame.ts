@@ -5,7 +5,8 @@
 import { LockError } from "../errors.ts";
 
 /**
- * Errors that have the frame of their caller. One may reach several callers, or pass through nested calls.
+ * Errors that already have the frame of their caller. An error may reach several callers or pass nested
+ * calls.
  */
 const shown = new WeakSet<LockError>();
 
@@ -21,7 +22,7 @@ export function showCallers<T extends object>(prototype: T, ...names: readonly (
   }
 }
 
-/** Its promise is what the caller awaits, so that V8 finds the caller's frame behind it. */
+/** Must return the promise that the caller awaits: V8 finds the caller's frame through it. */
 async function settle<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

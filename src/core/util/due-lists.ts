@@ -7,7 +7,7 @@
 
 import type { System } from "../system.ts";
 
-/** Its place in one of the lists. */
+/** An entry with its position in a list. */
 export class DueEntry {
   dueMs = 0;
   list: DueList | null = null;
@@ -57,7 +57,7 @@ export class DueLists<Entry extends DueEntry> {
   readonly #lists = new Map<number, DueList>();
   #latest: DueList | null = null;
 
-  /** The timers are background ones: what must keep the process alive says so by itself. */
+  /** The timers are background timers, which do not keep the process alive. */
   constructor(system: System, onDue: (due: readonly Entry[]) => void) {
     this.#system = system;
     this.#onDue = onDue;
@@ -73,14 +73,14 @@ export class DueLists<Entry extends DueEntry> {
     if (dueMs < list.armedForMs) this.#arm(list, dueMs);
   }
 
-  /** Whether it was still to come. */
+  /** Removes an entry. Returns whether it was still due. */
   delete(entry: Entry): boolean {
     if (entry.list === null) return false;
     entry.list.remove(entry);
     return true;
   }
 
-  /** All entries due no later than `dueMs`; they are taken out. */
+  /** Removes and returns all entries that are due no later than `dueMs`. */
   take(dueMs: number): Entry[] {
     const due: Entry[] = [];
     for (const list of this.#lists.values()) takeDue(list, dueMs, due);
@@ -119,13 +119,13 @@ export class DueLists<Entry extends DueEntry> {
     const due: Entry[] = [];
     takeDue(list, this.#system.monoMs(), due);
     list.armedForMs = Number.POSITIVE_INFINITY;
-    // Armed before anybody is told: whoever is told may set new entries, which then arm it earlier.
+    // Set the timer before the callback: the callback may add entries that need an earlier timer.
     if (list.first !== null) this.#arm(list, list.first.dueMs);
     else this.#forget(list);
     if (due.length > 0) this.#onDue(due);
   }
 
-  /** There may be as many delays as callers think of. */
+  /** Removes empty lists, because callers may use any number of different delays. */
   #forget(list: DueList): void {
     this.#lists.delete(list.delayMs);
     if (this.#latest === list) this.#latest = null;

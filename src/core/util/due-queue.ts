@@ -10,7 +10,7 @@ const FEW_STALE = 64;
 
 interface HeapNode<Entry> {
   readonly dueMs: number;
-  /** Counts up, so that entries with the same due time keep their order. */
+  /** A serial number, so that entries with the same due time keep their order. */
   readonly order: number;
   readonly entry: Entry;
 }
@@ -33,7 +33,7 @@ export class DueQueue<Entry extends object> {
     this.#dropStale();
   }
 
-  /** Whether it was there. */
+  /** Removes an entry. Returns whether it existed. */
   delete(entry: Entry): boolean {
     const had = this.#nodes.delete(entry);
     if (had) this.#dropStale();
@@ -49,7 +49,10 @@ export class DueQueue<Entry extends object> {
     return undefined;
   }
 
-  /** Takes out the entries that are due no later than `dueMs`, the earliest first, at most so many. */
+  /**
+   * Removes and returns the entries that are due no later than `dueMs`, the earliest first, up to a
+   * limit.
+   */
   takeDue(dueMs: number, most: number = Number.POSITIVE_INFINITY): Entry[] {
     const due: Entry[] = [];
     while (due.length < most) {
@@ -69,7 +72,7 @@ export class DueQueue<Entry extends object> {
 
   #dropStale(): void {
     if (this.#heap.length <= 2 * this.#nodes.size + FEW_STALE) return;
-    // A sorted array is a heap.
+    // A sorted array is a valid heap.
     this.#heap = [...this.#nodes.values()].sort((a, b) => (isBefore(a, b) ? -1 : 1));
   }
 

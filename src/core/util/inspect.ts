@@ -1,7 +1,7 @@
-// How leases look when somebody prints them: as their JSON. The fields behind them hold the request's id, with which anybody could
-// release the lock, and `console.log` would show it.
+// Makes `console.log` print the JSON of a lease. Its fields contain the request id, which is enough to
+// release the lock.
 
-/** Makes Node print what `toJSON` says. */
+/** Makes Node print the result of `toJSON` for the instances of a class. */
 export function printedAsJson(of: { readonly prototype: { toJSON(): object } }): void {
   const value = function (this: { toJSON(): object }): object {
     return this.toJSON();

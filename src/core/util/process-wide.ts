@@ -4,7 +4,7 @@
 /** The version of the package, as a test ensures: copies of different versions share nothing. */
 const VERSION = "0.2.0";
 
-/** The value under `name`, made by the first copy that asks for it. */
+/** The process-wide value `name`. The first copy that needs it makes it. */
 export function processWide<T>(name: string, make: () => T): T {
   const values = globalThis as unknown as Record<symbol, T | undefined>;
   return (values[Symbol.for(`holdfast:${name}:${VERSION}`)] ??= make());

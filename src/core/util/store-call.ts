@@ -1,13 +1,13 @@
-// Every call to a store goes through here and gets a deadline of its own (P13): a client library may queue a command for
-// minutes, and a frozen server never answers.
+// Gives every call to a store a deadline (P13): a client library may queue a command for minutes, and a
+// frozen server never answers.
 //
-// A store that has answered none of the last calls is not sent any more of them, but one now and then
-// (P20): each of them would take memory here, in the client and in the server's socket, and would be
-// carried out when nobody wants it.
+// If a store has answered none of the last calls, only one call now and then is still sent (P20). Each
+// call takes memory here, in the client and in the server's socket, and the server would execute it when
+// it is no longer wanted.
 //
-// A call whose connection ended before the reply is repeated within the same deadline, if its caller says
-// which answers settle a repeated call. The first try may have been carried out, so an answer that would hide
-// that leaves the outcome unknown (P8).
+// A call whose connection ended before the reply is repeated within the same deadline, if its caller
+// defines which answers are final for a repeated call. The server may have executed the first try. An
+// answer that could be the result of that leaves the outcome unknown (P8).
 
 import { DueEntry, DueLists } from "./due-lists.ts";
 import { isDisconnected, isUnsent, LockError, StoreUnavailableError } from "../errors.ts";
@@ -16,48 +16,48 @@ import type { Io } from "../store.ts";
 import type { System } from "../system.ts";
 
 /**
- * A store that answers within the same turn of the event loop may keep it from turning for so long, not longer. Whether
- * it turns is looked at half as often.
+ * A store that answers without I/O may keep the event loop from turning for at most this time. After half of
+ * it, a call lets the event loop turn.
  */
 const LONGEST_BLOCK_MS = 10;
 /**
  * Repeats begin within this share of the timeout, so that the caller gets the last error and not the timeout.
  */
 const REPEAT_SHARE = 0.7;
-/** Before the first repeat, and at most: each pause is twice as long as the one before. */
+/** The first and the longest pause before a repeat. Each pause is twice as long as the one before. */
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 50;
 
-/** After so many timeouts without any answer, a store counts as silent. */
+/** After this many timeouts without an answer, a store counts as silent. */
 const SILENT_TIMEOUTS = 100;
-/** A silent store is sent one call in this time. */
+/** The interval of the calls to a silent store. */
 const PROBE_MS = 500;
-/** There are never more of these than leases and stores, so they are always sent. */
+/** Calls that are always sent: there are never more of them than leases and stores. */
 const ALWAYS_SENT: ReadonlySet<string> = new Set(["renewal", "release", "abandon", "opening", "close"]);
 
 /**
- * A deadline noticed so late was missed by a blocked event loop. The store gets so much more time, once: an
- * overloaded process is late with every timer, and its calls must end all the same.
+ * A timer that fires later than this was delayed by a blocked event loop. The call then gets this much
+ * more time, but only once: in an overloaded process every timer is late, and its calls must end too.
  */
 const BLOCKED_MS = 50;
 
 const SILENCE = "it is frozen, overloaded or cut off";
 
-/** For calls that tell the same truth however often they are carried out. */
+/** For calls whose answer is the same after any number of executions. */
 export const anyAnswer = (): boolean => true;
 
 export class Caller {
   readonly #system: System;
   readonly #deadlines: DueLists<Call>;
-  /** Resolves with the next turn of the event loop; null while nobody asked for it. */
+  /** Resolves with the next turn of the event loop. null if no call waits for it. */
   #yielding: Promise<void> | null = null;
   #yieldAskedMs: number = Number.NEGATIVE_INFINITY;
   /** Timeouts since the last answer. */
   #timeouts = 0;
   #probedMs = Number.NEGATIVE_INFINITY;
-  /** Runs at every answer of the store, also at one that comes too late. */
+  /** Runs after every answer of the store, also after a late one. */
   onAnswer: (() => void) | null = null;
-  /** An answer of the store comes over a network, so that the event loop has turned before it. */
+  /** Answers of the store arrive over a network, so the event loop has turned before each of them. */
   isRemote = false;
   #hasTurned = false;
 
@@ -66,7 +66,8 @@ export class Caller {
     this.#deadlines = new DueLists<Call>(system, (due) => {
       const nowMs = system.monoMs();
       for (const call of due) {
-        // A blocked event loop runs its timers before it reads from its sockets: the answer may be there.
+        // After the event loop was blocked, timers run before sockets are read: the answer may already be
+        // there.
         if (!call.isPostponed && nowMs - call.dueMs > BLOCKED_MS) {
           call.isPostponed = true;
           this.#deadlines.set(call, BLOCKED_MS, nowMs + BLOCKED_MS);
@@ -80,9 +81,9 @@ export class Caller {
   }
 
   /**
-   * Runs one call, for which the process stays alive. Rejects with a LockError only: what a store throws
-   * otherwise is wrapped, the cause kept. `settles` says which answers settle a repeated call; without it,
-   * nothing is repeated.
+   * Runs one call, and keeps the process alive meanwhile. Rejects only with a LockError, which wraps any
+   * other error of the store. `settles` returns whether an answer is final for a repeated call. Without
+   * it, the call is not repeated.
    */
   call<T>(
     what: string,
@@ -112,8 +113,8 @@ export class Caller {
   }
 
   /**
-   * A call is under way, and the process stays alive for it, until `end` or its deadline. Returns what it has
-   * to wait for before it is sent.
+   * Starts a call, and keeps the process alive until `end` or the deadline. Returns a promise to wait for
+   * before the call is sent, or null.
    */
   begin(call: Call, nowMs: number): Promise<void> | null {
     this.#deadlines.set(call, call.timeoutMs, nowMs + call.timeoutMs);
@@ -121,7 +122,7 @@ export class Caller {
     return this.#yieldIfStarving(nowMs);
   }
 
-  /** Whether the call was still under way: results after its deadline are ignored. */
+  /** Ends a call. Returns whether it was still before its deadline: later results are ignored. */
   end(call: Call): boolean {
     if (!this.#deadlines.delete(call)) return false;
     this.#system.pending(-1);
@@ -137,7 +138,7 @@ export class Caller {
     return inTime;
   }
 
-  /** Repeats a call whose connection ended. `error`: of the first try. */
+  /** Repeats a call whose connection ended. `error` is that of the first try. */
   async repeat<T>(
     call: Call,
     run: (io: Io) => Promise<T>,
@@ -154,7 +155,7 @@ export class Caller {
         if (settles(answer)) return answer;
         break;
       } catch (again) {
-        // The last try was not sent. What became of the first one is as unknown as before.
+        // The last try was not sent. The outcome of the first one is still unknown.
         if (isUnsent(again)) continue;
         if (!isDisconnected(again)) throw again;
         doubt = again;
@@ -163,12 +164,12 @@ export class Caller {
     throw doubt;
   }
 
-  /** The surroundings of a call that its caller ends by itself, such as a listing that is read step by step. */
+  /** The context of a call that its caller ends itself, such as the iteration of `list`. */
   io(what: string, timeoutMs: number): Io {
     return new PromisedCall(this.#system, what, undefined, timeoutMs, () => {});
   }
 
-  /** Whether a call is not to be sent, because the store answers nothing. */
+  /** Whether a call must not be sent, because the store is silent. */
   isSilent(what: string, nowMs: number): boolean {
     if (this.#timeouts < SILENT_TIMEOUTS || ALWAYS_SENT.has(what)) return false;
     if (nowMs - this.#probedMs < PROBE_MS) return true;
@@ -176,17 +177,23 @@ export class Caller {
     return false;
   }
 
-  /** Not at once: whoever tries again without a pause must not keep the answer from arriving. */
+  /**
+   * Rejects after a turn of the event loop, so that a caller that retries without a pause does not block
+   * answers.
+   */
   async rejectUnsent(what: string, key: string | undefined): Promise<never> {
     await this.#system.yield();
     const why = `the store has answered none of the last ${this.#timeouts} calls: ${SILENCE}`;
-    throw new StoreUnavailableError(`the ${what}${about(key)} was not sent, because ${why}`, {
+    throw new StoreUnavailableError(`the store was not asked for the ${what}${about(key)}, because ${why}`, {
       key,
       unsent: true,
     });
   }
 
-  /** What a call has to wait for first: nothing, or the event loop's next turn when calls have kept it busy for long. */
+  /**
+   * A turn of the event loop that the next call must wait for, if calls have kept the event loop busy for
+   * long.
+   */
   #yieldIfStarving(nowMs: number): Promise<void> | null {
     if (this.#hasTurned) {
       this.#hasTurned = false;
@@ -203,7 +210,7 @@ export class Caller {
     return null;
   }
 
-  /** The store is closed: what it has not answered it never will. */
+  /** Ends all calls without an answer, because the store is closed. */
   stop(): void {
     const unanswered = this.#deadlines.take(Number.POSITIVE_INFINITY);
     this.#deadlines.stop();
@@ -214,12 +221,12 @@ export class Caller {
   }
 }
 
-/** How long one call may take: long enough for a slow network, short enough to try again within the lease. */
+/** The timeout of one call: long enough for a slow network, and short enough for a retry within the lease. */
 export function callTimeoutMs(ttlMs: number): number {
   return Math.min(2_000, Math.max(50, ttlMs / 3));
 }
 
-/** One call that is under way. */
+/** A call in flight. */
 export abstract class Call extends DueEntry implements Io {
   readonly timeoutMs: number;
   isPostponed = false;
@@ -237,10 +244,10 @@ export abstract class Call extends DueEntry implements Io {
     this.timeoutMs = timeoutMs;
   }
 
-  /** Its deadline has come without an answer. */
+  /** The deadline has passed without an answer. */
   protected abstract expired(error: LockError): void;
 
-  /** Made when asked for: most calls never look at it. */
+  /** Made on first use, because most calls do not read it. */
   get signal(): AbortSignal {
     this.#controller ??= this.#system.abortController?.() ?? new AbortController();
     if (this.#givenUp) this.#controller.abort();
@@ -283,11 +290,11 @@ class PromisedCall extends Call {
   }
 }
 
-/** As a LockError: what a store throws otherwise is wrapped, the cause kept. */
+/** The error as a LockError. Wraps any other error as its `cause`. */
 export function named(error: unknown, what: string, key: string | undefined): LockError {
   if (LockError.is(error)) return error;
   const detail = error instanceof Error ? error.message : String(error);
-  return new StoreUnavailableError(`the store failed at the ${what}${about(key)}: ${detail}`, {
+  return new StoreUnavailableError(`the store failed during the ${what}${about(key)}: ${detail}`, {
     key,
     cause: error,
   });

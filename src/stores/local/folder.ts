@@ -289,6 +289,6 @@ function removeQuietly(remove: () => void): void {
   try {
     remove();
   } catch {
-    // It was not made.
+    // The file or folder does not exist.
   }
 }

@@ -1,5 +1,5 @@
 // Processes of holdfast 0.1.0 keep their locks in other files, so they and this version would not exclude
-// each other. While one of them lives, this version does not open (P22). Each has a file of 32 hex digits
+// each other. While such a process is alive, opening the store fails (P22). Each has a file of 32 hex digits
 // that it keeps locked; the kernel lists the locked files in /proc/locks. Version 0.1.0 ran on Linux only.
 // Its default directory is in /tmp, where any user can make one for root: it counts only if it is the
 // user's own.

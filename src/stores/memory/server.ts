@@ -21,7 +21,10 @@ import { emptyRecord, holderInfo, isIdle, type KeyRecord, lockInfo } from "../sh
 import { heartbeatFor } from "../shared/rows.ts";
 import { CLAIM_MS } from "./guarantees.ts";
 
-/** An idle record stays for this long. The wall clock has then passed its fences, so new ones are larger. */
+/**
+ * How long to keep an idle record: until new fences, which start at the wall clock, are larger than its
+ * last one.
+ */
 const KEEP_FENCE_MS = 3_600_000;
 const PRUNE_EVERY = 4_096;
 
