@@ -101,6 +101,8 @@ export interface Member {
   /** Where its data is. */
   readonly folder: string;
   readonly running: boolean;
+  /** null while it does not run. */
+  readonly pid: number | null;
   mode(): Promise<Mode>;
   kill(signal: NodeJS.Signals): void;
   /** Starts it again after a kill and waits until it answers, be it that it serves or that it looks for the others. */
@@ -172,6 +174,10 @@ class EnsembleMember implements Member {
 
   get running(): boolean {
     return this.#process !== null;
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
   }
 
   mode(): Promise<Mode> {

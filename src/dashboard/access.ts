@@ -1,8 +1,8 @@
-// Who may use the dashboard.
-// 1. Without a token: requests to a loopback name only, so that a page of another site cannot reach it by DNS
-//    rebinding.
-// 2. With a token: everything but the page itself needs it. It travels in a header, never in a cookie, so no
-//    other site can send it.
+// Access control of the dashboard.
+// 1. Without a token, it accepts requests to a loopback name only, so that a page of another site cannot
+//    reach it by DNS rebinding.
+// 2. With a token, everything except the page itself requires it. The token is in a header and not in a
+//    cookie, so no other site can send it.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { InvalidArgumentError } from "../core/errors.ts";
@@ -19,10 +19,10 @@ export class Access {
   readonly #token: Buffer | null;
   readonly #hosts: readonly string[];
 
-  /** @throws InvalidArgumentError for a token that could be guessed. */
+  /** @throws InvalidArgumentError for a token that is short enough to guess. */
   constructor({ token, hosts = LOOPBACK }: AccessOptions) {
     if (token !== undefined && (typeof token !== "string" || token.length < SHORTEST_TOKEN))
-      throw new InvalidArgumentError(`token must have at least ${SHORTEST_TOKEN} characters`);
+      throw new InvalidArgumentError(`token must be a string of at least ${SHORTEST_TOKEN} characters`);
     this.#token = token === undefined ? null : digest(token);
     this.#hosts = hosts;
   }
@@ -31,7 +31,7 @@ export class Access {
     return this.#token !== null;
   }
 
-  /** null, or why the request is refused. The page itself, `isPublic`, has no data. */
+  /** The response that rejects the request, or null. `isPublic`: the page itself, which contains no data. */
   refusal(request: Request, isPublic: boolean): Response | null {
     if (this.#token === null) {
       const { hostname } = new URL(request.url);

@@ -1,5 +1,5 @@
-// The dashboard as a fetch handler. It serves the page, a stream of what is held and waited for, and, where
-// it is allowed, revoke. The last part of the path decides, so it can be mounted anywhere.
+// The dashboard as a fetch handler. It serves the page, a stream of all holders and waiters, and `revoke`
+// if that is allowed. It looks only at the last part of the path, so it can be mounted anywhere.
 
 import type { Locks } from "../core/api.ts";
 import { InvalidArgumentError, LockError } from "../core/errors.ts";
@@ -7,23 +7,25 @@ import { Access, type AccessOptions, text } from "./access.ts";
 import { type FeedMessage, LockFeed, lockJson } from "./lock-feed.ts";
 import { CSS, HTML, JS } from "./page.generated.ts";
 
+/** Options of `dashboard`. */
 export interface DashboardOptions extends AccessOptions {
   /** Name of the store on the page. @default "" */
   readonly title?: string;
   /** Allows revoke, which needs `token`. @default false */
   readonly allowRevoke?: boolean;
   /**
-   * Requests for the data must carry it as a bearer token. It has at least 16 characters.
+   * A bearer token of at least 16 characters, which requests for the data must have.
    * @default no token, and only requests to a name of `hosts`
    */
   readonly token?: string;
   /**
-   * Host names that are served without a token. Name those of an application that checks its users itself.
+   * Host names that are served without a token, for an application that authenticates its users itself.
    * @default ["localhost", "127.0.0.1", "[::1]"]
    */
   readonly hosts?: readonly string[];
 }
 
+/** The fetch handler that `dashboard` returns. */
 export type Dashboard = (request: Request) => Promise<Response>;
 
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
@@ -42,12 +44,12 @@ const ASSETS: Readonly<Record<string, readonly [type: string, body: string]>> = 
   "app.css": ["text/css", CSS],
 };
 const KEEP_ALIVE_MS = 15_000;
-/** Of the body of a revoke. A key has at most 1 kB in most stores. */
+/** The largest body of a revoke request. A key has at most 4 kB. */
 const LARGEST_BODY = 65_536;
 
 /**
- * A page that shows what is held and waited for at `locks`, as a fetch handler for Hono, Bun, Deno or, with
- * `nodeHandler`, for node:http, Express and Fastify. It is read-only unless `allowRevoke` is given.
+ * A page that shows the holders and waiters of `locks`, as a fetch handler for Hono, Bun and Deno. With
+ * `nodeHandler` it works for node:http, Express and Fastify. It is read-only unless `allowRevoke` is true.
  *
  * @example
  * app.use("/locks", nodeHandler(dashboard(locks, { token: process.env.DASHBOARD_TOKEN })));
@@ -57,7 +59,9 @@ export function dashboard(locks: Locks, options: DashboardOptions = {}): Dashboa
   const { title = "", allowRevoke = false } = options;
   const access = new Access(options);
   if (allowRevoke && !access.needsToken)
-    throw new InvalidArgumentError("allowRevoke needs a token: without one any local program could revoke");
+    throw new InvalidArgumentError(
+      "token must be set with allowRevoke: without a token, any local program could revoke locks",
+    );
   const feed = new LockFeed(locks);
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -73,7 +77,7 @@ export function dashboard(locks: Locks, options: DashboardOptions = {}): Dashboa
     }
     if (name === "events") return events(feed, request, { title, allowRevoke });
     if (name === "key") return key(locks, searchParams.get("name") ?? "");
-    // Mounted at /locks: the addresses in the page are relative to /locks/.
+    // The URLs in the page are relative, so a page that is mounted at /locks must be loaded from /locks/.
     if (!name.includes(".") && name !== "revoke")
       return new Response(null, { status: 308, headers: { location: `${name}/` } });
     return text(404, "there is no such page");
@@ -103,7 +107,7 @@ function events(feed: LockFeed, request: Request, settings: object): Response {
     start(controller) {
       const send = (chunk: string): void => controller.enqueue(encoder.encode(chunk));
       const sendMessage = (message: FeedMessage | object): void => {
-        // A reader that does not keep up is cut off, and connects again.
+        // Disconnect a reader that does not keep up. It connects again by itself.
         if ((controller.desiredSize ?? 0) < -MOST_BEHIND) return end();
         send(`data: ${JSON.stringify(message)}\n\n`);
       };
@@ -129,7 +133,7 @@ function events(feed: LockFeed, request: Request, settings: object): Response {
   });
 }
 
-/** Messages. */
+/** How many unread messages disconnect a reader. */
 const MOST_BEHIND = 100;
 
 interface RevokeBody {
@@ -153,7 +157,7 @@ async function revoke(locks: Locks, request: Request): Promise<Response> {
   }
 }
 
-/** What was asked for, or what is wrong with it. */
+/** The validated body, or an error message. */
 function readRevoke(body: string): RevokeBody | string {
   if (body.length > LARGEST_BODY) return "the request is too large";
   let value: Partial<Record<keyof RevokeBody, unknown>>;
@@ -163,9 +167,10 @@ function readRevoke(body: string): RevokeBody | string {
     return "the request is not JSON";
   }
   const { key: name, confirm, fence, reason, force } = value;
-  if (typeof name !== "string" || name === "" || confirm !== name) return "the key was not typed again";
-  if (typeof reason !== "string" || reason.trim() === "") return "reason must be a text that is not empty";
-  if (typeof fence !== "string" || !/^\d{1,19}$/.test(fence)) return "the fence is missing";
+  if (typeof name !== "string" || name === "" || confirm !== name)
+    return "confirm must be the key, typed again";
+  if (typeof reason !== "string" || reason.trim() === "") return "reason must be a non-empty string";
+  if (typeof fence !== "string" || !/^\d{1,19}$/.test(fence)) return "fence must be a decimal number";
   return { key: name, confirm, fence, reason, force: force === true };
 }
 

@@ -1,5 +1,5 @@
-// What the page shows, look after look: a whole picture for a new reader, then only what has changed. The
-// store is asked only while the page is open, and never more than a tenth of the time.
+// The data of the page: all locks for a new reader, and then the changes. It lists the locks of the store
+// only while a page is open, and for at most a tenth of the time.
 
 import type { Locks } from "../core/api.ts";
 import type { Finding, LockInfo } from "../core/store.ts";
@@ -12,14 +12,14 @@ export interface LockJson {
     readonly mode: string;
     readonly permits: number;
     readonly fence: string;
-    /** Times are ms since 1970 of this process. */
+    /** Times are ms since 1970, by the clock of this process. */
     readonly since: number;
     readonly until: number;
     readonly kept: boolean;
     readonly waitingFor: string | null;
     readonly revoked: string | null;
   }[];
-  /** null where the store cannot know them. */
+  /** null if the store cannot know the waiters. */
   readonly waiters:
     | readonly {
         readonly label: string;
@@ -37,7 +37,7 @@ export type FeedMessage =
       readonly set: readonly LockJson[];
       readonly gone: readonly string[];
     }
-  /** Of this process: the calls of other processes are not seen from here. */
+  /** A deadlock of this process. The feed does not see calls of other processes. */
   | { readonly type: "deadlock"; readonly at: number; readonly cycle: readonly string[] }
   | { readonly type: "lost"; readonly at: number; readonly key: string; readonly what: string }
   | { readonly type: "findings"; readonly findings: readonly Finding[] }
@@ -47,9 +47,9 @@ type Reader = (message: FeedMessage) => void;
 
 const LOOK_EVERY_MS = 1_000;
 const CHECK_EVERY_MS = 60_000;
-/** A look may take this part of the time. */
+/** The share of the time in which the feed may query the store. */
 const LOAD = 0.1;
-/** Renewals move the end of a lease; smaller moves are not worth a message. */
+/** A renewal that moves the end of a lease by less than this is not sent. */
 const MOVED_MS = 1_500;
 
 export class LockFeed {
@@ -65,7 +65,7 @@ export class LockFeed {
     this.#locks = locks;
   }
 
-  /** Returns the function that ends it. */
+  /** Adds a reader. Returns a function that removes it. */
   read(reader: Reader): () => void {
     this.#readers.add(reader);
     if (this.#isComplete) {
@@ -122,7 +122,7 @@ export class LockFeed {
     const before = this.#seen;
     const set = [...now.values()].filter((lock) => hasChanged(before.get(lock.key), lock));
     const gone = [...before.keys()].filter((key) => !now.has(key));
-    // What has not changed keeps the times that were sent, so that they do not jitter.
+    // Keep the sent times of unchanged locks, so that they do not jitter.
     for (const lock of now.values()) {
       const old = before.get(lock.key);
       if (old !== undefined && !hasChanged(old, lock)) now.set(lock.key, old);
@@ -169,7 +169,7 @@ function hasChanged(old: LockJson | undefined, now: LockJson): boolean {
   return now.holders.some(({ until }, i) => Math.abs(until - (old.holders[i]?.until ?? 0)) > MOVED_MS);
 }
 
-/** All but the times, which differ a little at each look. */
+/** A text of everything except the times, which differ a little in each query. */
 function identity({ limit, holders, waiters }: LockJson): string {
   const times = { since: 0, until: 0 };
   return JSON.stringify([

@@ -1,16 +1,19 @@
-// A fetch handler behind node:http, and so behind Express, Fastify and whatever takes its requests.
+// Adapts a fetch handler to node:http, and therefore to Express, Fastify and other frameworks over it.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeStream } from "node:stream/web";
 
+/** A request listener of node:http. */
 export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Bodies are short here. A longer one is cut off. */
+/** A request with a longer body is cut off. */
 const LARGEST_BODY = 65_536;
 
 /**
+ * Adapts a fetch handler to node:http.
+ *
  * @example
  * createServer(nodeHandler(dashboard(locks))).listen(8080, "127.0.0.1");
  */

@@ -11,7 +11,7 @@ export type { ObserverOptions } from "../telemetry/observer.ts";
 
 type Attributes = Readonly<Record<string, string | number | string[]>>;
 
-/** What is used of a `Span` of `@opentelemetry/api`. */
+/** The part of a `Span` of `@opentelemetry/api` that holdfast uses. */
 export interface SpanLike {
   setAttribute(name: string, value: string): unknown;
   setStatus(status: { code: number; message?: string }): unknown;
@@ -19,7 +19,7 @@ export interface SpanLike {
   end(): void;
 }
 
-/** What is used of a `Tracer`. */
+/** The part of a `Tracer` that holdfast uses. */
 export interface TracerLike {
   startSpan(name: string, options: { attributes: Attributes }): SpanLike;
 }
@@ -29,7 +29,7 @@ interface Instrument {
   readonly unit?: string;
 }
 
-/** What is used of a `Meter`. */
+/** The part of a `Meter` that holdfast uses. */
 export interface MeterLike {
   createHistogram(name: string, options: Instrument): { record(value: number, attributes: Attributes): void };
   createCounter(name: string, options: Instrument): { add(value: number, attributes: Attributes): void };
@@ -39,15 +39,17 @@ export interface MeterLike {
   ): { add(value: number, attributes: Attributes): void };
 }
 
+/** Options of `meterLocks`. */
 export interface MeterOptions extends ObserverOptions {
-  /** For example `metrics.getMeter("holdfast")`. */
+  /** The meter, for example `metrics.getMeter("holdfast")`. */
   readonly meter: MeterLike;
 }
 
+/** Options of `traceLocks`. */
 export interface TracerOptions {
-  /** For example `trace.getTracer("holdfast")`. */
+  /** The tracer, for example `trace.getTracer("holdfast")`. */
   readonly tracer: TracerLike;
-  /** Adds the key to each span. Keys may be personal data, so they are left out by default. @default false */
+  /** Adds the keys to each span. Keys may be personal data, so spans omit them by default. @default false */
   readonly keys?: boolean | undefined;
 }
 
@@ -55,7 +57,7 @@ export interface TracerOptions {
 const ERROR_STATUS = 2;
 
 /**
- * Measures `locks` from now on. Returns the function that ends it.
+ * Records metrics of `locks` from now on. Returns a function that stops the recording.
  *
  * @example
  * const stop = meterLocks(locks, { meter: metrics.getMeter("holdfast"), store: "redis" });

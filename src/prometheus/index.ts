@@ -13,13 +13,13 @@ interface Total {
   inc(labels: object, value?: number): void;
 }
 
-/** What is used of a `Registry` of `prom-client`. */
+/** The part of a `Registry` of `prom-client` that holdfast uses. */
 export interface RegistryLike {
   getSingleMetric(name: string): unknown;
   metrics(): Promise<string>;
 }
 
-/** What is used of the module `prom-client`. */
+/** The part of the module `prom-client` that holdfast uses. */
 export interface PromClientLike {
   readonly Histogram: new (...config: never[]) => Distribution;
   readonly Counter: new (...config: never[]) => Total;
@@ -27,6 +27,7 @@ export interface PromClientLike {
   readonly register: RegistryLike;
 }
 
+/** Options of `collectMetrics`. */
 export interface PrometheusOptions extends ObserverOptions {
   /** The module `prom-client`. */
   readonly client: PromClientLike;
@@ -34,14 +35,14 @@ export interface PrometheusOptions extends ObserverOptions {
   readonly register?: RegistryLike | undefined;
 }
 
-/** From a round trip to a long wait. */
+/** In seconds, from a round trip to a long wait. */
 const WAIT_BUCKETS = [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60];
 const HOLD_BUCKETS = [0.005, 0.02, 0.1, 0.5, 1, 5, 15, 30, 60, 300, 1_800];
 const LABELS = ["store", "group"];
 
 /**
- * Collects metrics of `locks` from now on. Several `Locks` share one registry: give each a `store`. Returns the
- * function that ends it.
+ * Collects metrics of `locks` from now on. If several `Locks` share a registry, pass a different `store` for each.
+ * Returns a function that stops the collection.
  *
  * @example
  * import promClient from "prom-client";
@@ -49,7 +50,7 @@ const LABELS = ["store", "group"];
  */
 export function collectMetrics(locks: Locks, options: PrometheusOptions): () => void {
   const { client, register = client.register } = options;
-  /** A second `Locks` uses the metrics of the first. */
+  /** The metric with this name. A second `Locks` uses the metrics of the first one. */
   const metric = <M>(Type: new (...config: never[]) => M, name: string, more: object): M =>
     (register.getSingleMetric(name) as M | undefined) ??
     new Type({ name, registers: [register], labelNames: LABELS, ...more } as never);

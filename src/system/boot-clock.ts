@@ -1,17 +1,21 @@
-// The clock that goes on while the machine is suspended, from the uptime that the runtime reports.
+// The boot clock, which also runs while the machine is suspended, from the uptime that the runtime
+// reports.
 //
-// Node on Linux and Windows reports it in steps of 10 to 16 ms. Node on macOS, Bun, Deno and some containers
-// report whole seconds: a lease would seem up to a second older than it is. Such a clock is ignored, and the
-// wall clock alone shows that the machine was suspended.
+// Node on Linux and Windows reports the uptime in steps of 10 to 16 ms. Node on macOS, Bun, Deno and some
+// containers report whole seconds, so a lease would seem up to a second older than it is. This clock
+// ignores such values, and only the wall clock then shows that the machine was suspended.
 
 /**
  * Reading the uptime costs a file read. A suspend also moves the wall clock against the monotonic one, so the
  * uptime is read again when these have moved apart by this much.
  */
 const APART_MS = 5;
-/** The uptime is read again after this time whatever they show: the wall clock may have been set back. */
+/**
+ * The longest time between two readings of the uptime. The wall clock may have been set back during a
+ * suspend.
+ */
 const REFRESH_MS = 100;
-/** The steps of the uptime: a smaller difference is its rounding, not a suspend. */
+/** A difference below the steps of the uptime is rounding, not a suspend. */
 const ROUNDING_MS = 20;
 
 /** `readUptime` returns seconds. The clock starts as the monotonic one and is ahead of it after a suspend. */

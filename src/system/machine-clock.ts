@@ -1,5 +1,6 @@
-// The monotonic clock of the machine, which all processes of one boot share. In Node, process.hrtime() is
-// that clock. In Bun and Deno it starts with the process, so there the C library is asked.
+// The monotonic clock of the machine, which all processes of one boot share. In Node it is
+// process.hrtime(). In Bun and Deno that clock starts with the process, so this file calls clock_gettime
+// of the C library.
 
 /** For clock_gettime(2) on Linux. */
 const CLOCK_MONOTONIC = 1;
@@ -23,7 +24,7 @@ interface DenoGlobal {
   dlopen(name: string, symbols: object): { readonly symbols: { clock_gettime: ClockGettime } };
 }
 
-/** Null if this runtime counts from the start of the process and does not let us ask the machine. */
+/** Null if the runtime has only a clock that starts with the process, and cannot call the C library. */
 export function machineClock(): (() => number) | null {
   const { bun, deno } = process.versions as { readonly bun?: string; readonly deno?: string };
   if (bun === undefined && deno === undefined) return hrtimeMs;

@@ -3,7 +3,7 @@ import { requireNode } from "./node-version.ts";
 
 it.each(["0.10.48", "18.20.8", "20.18.3"])("refuses Node %s and says what it needs (P17)", (version) => {
   expect(() => requireNode(version)).toThrow(
-    `holdfast needs Node 20.19 or later, and this is Node ${version}: install a newer one`,
+    `holdfast needs Node 20.19 or later, got ${version}: install a newer Node`,
   );
 });
 

@@ -1,13 +1,13 @@
-// Imported first, for its effect: throws on a version of Node that lacks what holdfast uses. Without it, such
-// a version would fail in the middle of a call.
+// Throws on import if the version of Node is too old. Import it first: otherwise an old version fails in
+// the middle of a call.
 
 const OLDEST = [20, 19] as const;
 
-/** Bun and Deno report the version of Node that they stand for. */
+/** Bun and Deno report the version of Node that they are compatible with. */
 export function requireNode(version: string | undefined): void {
   if (version === undefined || !isOlder(version)) return;
   const needed = OLDEST.join(".");
-  throw new Error(`holdfast needs Node ${needed} or later, and this is Node ${version}: install a newer one`);
+  throw new Error(`holdfast needs Node ${needed} or later, got ${version}: install a newer Node`);
 }
 
 function isOlder(version: string): boolean {

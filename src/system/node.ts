@@ -1,4 +1,4 @@
-// The only file that touches clocks, timers and randomness.
+// The clocks, timers and random numbers of Node.js. No other file of core or of a store uses them directly.
 
 import { randomFillSync } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -10,7 +10,7 @@ import type { Instant, System } from "../core/system.ts";
 import { bootClock } from "./boot-clock.ts";
 import { hrtimeMs, machineClock } from "./machine-clock.ts";
 
-/** Taken once: the fake timers of a test runner replace the global one, and nobody would be woken. */
+/** Saved at import: the fake timers of a test runner replace the global one, and would never fire. */
 const { setImmediate } = timers;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const CLOSE_ENOUGH_MS = 0.05;
@@ -19,12 +19,15 @@ const CLOSE_ENOUGH_MS = 0.05;
 const readMachineClock: (() => number) | null = machineClock();
 
 /**
- * performance.now() counts from the start of the process. Adding this makes it the monotonic clock of the machine,
- * which processes share.
+ * The offset from performance.now(), which starts with the process, to the monotonic clock of the
+ * machine, which all processes share.
  */
 const MONO_ORIGIN_MS: number = monoOrigin(readMachineClock ?? hrtimeMs);
 
-/** Read until both clocks were seen at one moment: a process stopped between two readings would be behind for life. */
+/**
+ * Repeats the reading until both clocks were read at almost the same time, and not around a stop of the
+ * process.
+ */
 function monoOrigin(readMs: () => number): number {
   let best = { spanMs: Number.POSITIVE_INFINITY, originMs: 0 };
   for (let tries = 0; tries < 20 && best.spanMs > CLOSE_ENOUGH_MS; tries += 1) {
@@ -50,7 +53,7 @@ function after(ms: number, fn: () => void, kind?: "background"): () => void {
   if (ms === Number.POSITIVE_INFINITY) return () => {};
   const endMs = monoMs() + ms;
   const arm = (): NodeJS.Timeout => {
-    // Rounded up: a timer that fires a little early would find nothing due and be set again.
+    // Round up: a timer that fires too early finds nothing due and has to be set again.
     const timer = setTimeout(ring, Math.min(LONGEST_TIMER_MS, Math.max(0, Math.ceil(endMs - monoMs()))));
     if (kind === "background") timer.unref();
     return timer;
@@ -63,7 +66,8 @@ function after(ms: number, fn: () => void, kind?: "background"): () => void {
   return () => clearTimeout(handle);
 }
 
-// One timer that never rings; the process lives as long as it is referenced. One per call would cost more than the call.
+// A timer that never fires and keeps the process alive while it is referenced. One timer per call would
+// cost more than the call.
 const anchor = setInterval(() => {}, LONGEST_TIMER_MS).unref();
 let pendingCalls = 0;
 
@@ -73,7 +77,8 @@ function pending(change: 1 | -1): void {
   else if (pendingCalls === 1 && change === 1) anchor.ref();
 }
 
-// Ids are drawn 256 at a time: one call into the crypto library per id would be the slowest part of an acquire.
+// Random bytes for 256 ids at a time: a call of the crypto library per id would be the slowest part of an
+// acquire.
 const pool = Buffer.alloc(16 * 256);
 let drawn = pool.length;
 
@@ -91,7 +96,7 @@ const callExitListeners = (): void => {
   for (const listener of [...exitListeners]) listener();
 };
 
-/** One listener of the process, however many there are here. */
+/** Adds one listener to the process for all listeners. */
 function beforeExit(listener: () => void): () => void {
   if (exitListeners.size === 0) process.on("beforeExit", callExitListeners);
   exitListeners.add(listener);
@@ -103,7 +108,7 @@ function beforeExit(listener: () => void): () => void {
 
 function abortController(): AbortController {
   const controller = new AbortController();
-  // No warning about a leak: each listener goes with its request.
+  // Turn off Node's warning about a leak: each request removes its listener.
   setMaxListeners(0, controller.signal);
   return controller;
 }
@@ -131,5 +136,5 @@ const ownSystem: System = {
   },
 };
 
-/** One per process: stores and the deadlock detector tell processes apart by it. */
+/** One per process. Stores and the deadlock detector use it as the identity of the process. */
 export const nodeSystem: System = processWide("system", () => ownSystem);

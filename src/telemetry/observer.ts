@@ -1,19 +1,20 @@
-// What happens at a `Locks` as measurements, for holdfast/otel and holdfast/prometheus. Keys never become
-// labels: a function of the caller maps a key to its group, and only so many groups are told apart.
+// Measurements of a `Locks`, for holdfast/otel and holdfast/prometheus. Keys never become labels: a
+// function of the caller maps each key to a group, and the number of groups is limited.
 
 import type { Locks } from "../core/api.ts";
 import { InvalidArgumentError } from "../core/errors.ts";
 import type { CallEvent, EventMap, EventName } from "../core/events.ts";
 
-/** More groups than these are one: "other". Every group costs a time series per metric. */
+/** All further groups are "other". Every group costs a time series per metric. */
 const MOST_GROUPS = 100;
 const OTHER_GROUP = "other";
 
+/** Options that `holdfast/otel` and `holdfast/prometheus` share. */
 export interface ObserverOptions {
   /** Name of the store in the labels. @default "default" */
   readonly store?: string | undefined;
   /**
-   * Maps a key to its group, such as "order" for "order:42". At most 100 groups are told apart.
+   * Maps a key to its group, such as "order" for "order:42". After 100 groups, all others are "other".
    * @default one group, "all"
    */
   readonly group?: ((key: string) => string) | undefined;
@@ -27,23 +28,23 @@ export interface Labels {
 export type WaitOutcome = "acquired" | "timeout" | "aborted" | "deadlock" | "unavailable";
 
 export interface Recorder {
-  /** A call has ended after so long. */
+  /** A call has ended. */
   waited(seconds: number, labels: Labels & { readonly outcome: WaitOutcome }): void;
-  /** A lease has ended after so long. */
+  /** A lease has ended. */
   held(seconds: number, labels: Labels): void;
-  /** One lease more (1) or less (-1). */
+  /** The number of leases has changed. */
   addHeld(change: 1 | -1, labels: Labels): void;
-  /** One call that waits more (1) or less (-1). */
+  /** The number of waiting calls has changed. */
   addWaiting(change: 1 | -1, labels: Labels): void;
   lost(labels: Labels & { readonly reason: string }): void;
-  /** A renewal is late: the lease is in danger. */
+  /** A renewal is late, and the lease is endangered. */
   renewalLate(labels: Labels): void;
   storeError(labels: Labels & { readonly code: string }): void;
   deadlock(labels: Labels): void;
   clockJump(labels: Pick<Labels, "store">): void;
 }
 
-/** Reports what happens at `locks` from now on. Returns the function that ends it. */
+/** Reports measurements of `locks` from now on. Returns a function that stops the reports. */
 export function observe(locks: Locks, options: ObserverOptions, recorder: Recorder): () => void {
   const { store = "default", group = () => "all" } = options;
   if (typeof group !== "function")
@@ -62,7 +63,7 @@ export function observe(locks: Locks, options: ObserverOptions, recorder: Record
   ): void => {
     const name = `${key}\0${label}`;
     const count = (waiting.get(name) ?? 0) + change;
-    // The end of a call that did not have to wait.
+    // The call that ended did not have to wait.
     if (count < 0) return;
     if (count === 0) waiting.delete(name);
     else waiting.set(name, count);

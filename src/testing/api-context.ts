@@ -1,10 +1,9 @@
-// What a case at the level of the public API works with: locks over the store under test, fresh keys, real
-// time.
+// The context of a case at the level `api`: locks over the store under test, unused keys, and real time.
 
 import { createLocks, type Guarantees, LockLostError, type Locks, type LocksOptions } from "../index.ts";
 import { nodeSystem } from "../system/node.ts";
 import type { Subject } from "./case.ts";
-import { arrives, sleep, USUAL_WAIT_MS } from "./io.ts";
+import { waitFor, sleep, USUAL_WAIT_MS } from "./io.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 const SLACK_MS = 2_000;
@@ -23,7 +22,7 @@ export class ApiContext {
     this.guarantees = subject.guarantees;
   }
 
-  /** Locks with a store of their own, as another process would have them. */
+  /** Makes `Locks` with a store of their own, as another process has. */
   async locks(options: LocksOptions = {}): Promise<Locks> {
     const store = await this.subject.create();
     const locks = createLocks(store, { namespace: this.namespace, wait: USUAL_WAIT_MS, ...options });
@@ -37,8 +36,8 @@ export class ApiContext {
   }
 
   /**
-   * What may be added to a bound: ten times what an idle machine needs, and the time in which the machine
-   * stalled since the case began. Read it after the time was measured.
+   * The tolerance of a time bound: ten times what an idle machine needs, and the time for which the
+   * machine has stalled since the case began. Read it after measuring the time.
    */
   get slackMs(): number {
     return SLACK_MS + this.stalledMs;
@@ -50,19 +49,18 @@ export class ApiContext {
   }
 
   /**
-   * Until `count` others wait for a key that is held. A store that cannot tell who waits gets the time that
-   * a start takes.
+   * Resolves when `count` calls wait for a held key. For a store that does not know its waiters, it only
+   * sleeps.
    */
   async untilWaiting(locks: Locks, key: string, count = 1): Promise<void> {
     const waiters = async (): Promise<number> => (await locks.inspect(key))?.waiters?.length ?? count;
-    await arrives(`wait number ${count} for ${key}`, async () => (await waiters()) >= count);
+    await waitFor(`wait number ${count} for ${key}`, async () => (await waiters()) >= count);
     await sleep(WAIT_STARTS_MS);
   }
 
   /**
-   * Runs a section, and runs it again when its lease was lost while the machine stalled for about a claim
-   * window: a holder that gets no processor for so long loses its lease by the rules. Any other loss is a
-   * failure.
+   * Runs a section. If the section loses its lease while the machine stalls for about a claim window,
+   * runs it again, because such a loss follows the rules. Any other loss is a failure.
    */
   async unlessStalled<T>(section: () => Promise<T>): Promise<T> {
     for (;;) {

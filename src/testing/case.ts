@@ -1,28 +1,31 @@
-// What a case of the conformance suite is. Cases are data: which of them a store must pass follows from what the store
-// declares and from nothing else, so that no store can choose its own tests.
+// The cases of the conformance suite, as data. The guarantees of a store alone decide which cases it must
+// pass, so that no store can choose its own tests.
 
 import type { Guarantees, Store } from "../core/store.ts";
 import type { ApiContext } from "./api-context.ts";
 import type { ContractContext } from "./contract-context.ts";
 import type { ProcessContext } from "./process-context.ts";
 
-/** `contract`: the opened store itself. `api`: through `createLocks`. `process`: with processes that are killed and stopped. */
+/**
+ * What a case calls. `contract`: the methods of an open store. `api`: `createLocks`. `process`: child
+ * processes, which it kills and stops.
+ */
 export type Level = "contract" | "api" | "process";
 
-/** What a store must declare for a case to apply to it. */
+/** A condition on the guarantees of a store, for a case to apply to it. */
 export interface Need {
   met(guarantees: Guarantees): boolean;
-  /** Why the case does not apply, in the words of the guarantees. */
+  /** Why the case does not apply. */
   why(guarantees: Guarantees): string;
 }
 
 interface CaseHead {
-  /** `theme/what`, unique and stable. */
+  /** A unique and stable name of the form `topic/name`. */
   readonly id: string;
   readonly sentence: string;
   /** The promises that it checks. */
   readonly promises: readonly string[];
-  /** All of them must be met; an empty list applies to every store. */
+  /** The case applies if all of them are met. */
   readonly needs: readonly Need[];
 }
 
@@ -43,7 +46,10 @@ export interface ProcessCase extends CaseHead {
 
 export type Case = ContractCase | ApiCase | ProcessCase;
 
-/** How a child process gets at the store: by a URL that `createLocks` knows, or by a module that exports `createStore(...args)`. */
+/**
+ * How a child process opens the store: by a URL for `createLocks`, or by a module that exports
+ * `createStore(...args)`.
+ */
 export type ChildStore =
   | { readonly url: string }
   | { readonly module: string; readonly args?: readonly string[] };
@@ -51,17 +57,20 @@ export type ChildStore =
 /** The store under test. */
 export interface Subject {
   readonly name: string;
-  /** What it declares. Known before it is created, because it selects the cases. */
+  /** The guarantees of the store. They select the cases before a store is made. */
   readonly guarantees: Guarantees;
-  /** Called often; every store that it gives must meet all the others. */
+  /** Makes a store. All stores that it makes must share their locks. */
   create(): Store | Promise<Store>;
-  /** Needed unless the scope is "process". Called after the server was started. */
+  /** Required unless the scope is "process". Called after the server has started. */
   child?(): ChildStore;
-  /** How many things the server keeps for a namespace, where that can be counted; checks that memory is bounded (P16). */
+  /**
+   * How many records the server keeps for a namespace, if they can be counted, to check that memory is
+   * bounded (P16).
+   */
   footprint?(namespace: string): number | Promise<number>;
 }
 
-/** For stores with a server. */
+/** The server of the store, if it has one. */
 export interface Server {
   start?(): Promise<void>;
   stop?(): Promise<void>;

@@ -1,16 +1,19 @@
-// What the cases assert again and again. Every assertion has words of its own: without them the assert module reads and
-// parses the source to make some up, which takes minutes on translated code.
+// What the cases assert again and again. Every assertion has words of its own: without them the assert
+// module reads and parses the source to make some up, which takes minutes on translated code.
 
 import assert from "node:assert/strict";
 import { LockError, type LockErrorCode } from "../index.ts";
 
 /** A later grant has a larger fence (P3). */
-export function grew(before: bigint, after: bigint): void {
+export function assertLarger(before: bigint, after: bigint): void {
   assert.ok(after > before, `fence ${after} came after ${before}`);
 }
 
-/** The error of a call that must fail with this code. */
-export async function fails<E extends LockError>(code: LockErrorCode, work: Promise<unknown>): Promise<E> {
+/** Asserts that a call rejects with this code, and resolves with its error. */
+export async function rejectsWith<E extends LockError>(
+  code: LockErrorCode,
+  work: Promise<unknown>,
+): Promise<E> {
   const error: unknown = await work.then(
     () => null,
     (reason: unknown) => reason,
@@ -21,8 +24,8 @@ export async function fails<E extends LockError>(code: LockErrorCode, work: Prom
   return error as E;
 }
 
-/** Takes what must be there. */
-export function must<T>(value: T | null | undefined, what: string): T {
+/** Asserts that a value is not null or undefined, and returns it. */
+export function required<T>(value: T | null | undefined, what: string): T {
   assert.ok(value !== null && value !== undefined, `${what} is missing`);
   return value;
 }

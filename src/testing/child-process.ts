@@ -1,4 +1,4 @@
-// The suite's end of a child process: starts it, talks to it, stops it, kills it.
+// The suite's handle of a child process: starts it, calls it, stops it and kills it.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -6,9 +6,9 @@ import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Call, ChildSetup, Operation, Operations, Reply } from "./child-protocol.ts";
-import { within } from "./io.ts";
+import { withTimeout } from "./io.ts";
 
-// These end a case that hangs: a busy machine takes seconds to start a process.
+// Long, because a busy machine takes seconds to start a process. They only end a case that hangs.
 const REPLY_MS = 90_000;
 const EXIT_MS = 60_000;
 
@@ -17,20 +17,20 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Programs that run the children in turn, as JSON: lists of a program and its arguments. */
+/** Runtimes for the children, used in turn: a JSON array of arrays with a program and its arguments. */
 const RUNTIMES = JSON.parse(process.env["HOLDFAST_TEST_RUNTIMES"] ?? "[]") as readonly (readonly string[])[];
 let started = 0;
 let compiledChild: string | null = null;
 
 /**
- * The tests of this repository name the compiled program, which starts in a third of the time that the source
- * takes.
+ * Sets the compiled program. The tests of this repository use it, because it starts in a third of the
+ * time of the source.
  */
 export function useCompiledChild(program: string): void {
   compiledChild = program;
 }
 
-/** The compiled package starts the program as it is; in the source tree a loader translates it. */
+/** The command of a child. The compiled program runs as it is, and the source needs a loader. */
 function command({ store }: ChildSetup): { readonly program: string; readonly runtime: readonly string[] } {
   started += 1;
   const runtime = RUNTIMES[started % RUNTIMES.length];
@@ -43,7 +43,7 @@ function command({ store }: ChildSetup): { readonly program: string; readonly ru
   return { program, runtime: runtime ?? own };
 }
 
-/** A refusal in the child, with its code. */
+/** An error of the child, with its code. */
 class ChildError extends Error {
   readonly code: string;
 
@@ -56,7 +56,7 @@ class ChildError extends Error {
 export class Child {
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
-  /** Resolves with how it ended. */
+  /** Resolves with the exit code or the signal. */
   readonly #ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
   #calls = 0;
 
@@ -89,10 +89,10 @@ export class Child {
     const call: Call = { n: this.#calls, operation, takes };
     const reply = new Promise<unknown>((resolve, reject) => this.#waiting.set(call.n, { resolve, reject }));
     this.#process.stdin?.write(`${JSON.stringify(call)}\n`);
-    return within(`${operation} in a child process`, REPLY_MS, reply) as Promise<Operations[O]["gives"]>;
+    return withTimeout(`${operation} in a child process`, REPLY_MS, reply) as Promise<Operations[O]["gives"]>;
   }
 
-  /** Asks for something that this child is not expected to live to answer. */
+  /** Calls an operation without waiting for its reply. */
   start<O extends Operation>(operation: O, takes: Operations[O]["takes"]): void {
     this.call(operation, takes).catch(() => {});
   }
@@ -111,17 +111,17 @@ export class Child {
 
   async kill(): Promise<void> {
     this.#signal("SIGKILL");
-    await within("the death of a child process", EXIT_MS, this.#ended);
+    await withTimeout("the death of a child process", EXIT_MS, this.#ended);
   }
 
-  /** Waits for its end, which must come by itself and without an error. */
+  /** Waits for the child to exit by itself, with code 0. */
   async exits(): Promise<void> {
-    const { code, signal } = await within("the end of a closed child process", EXIT_MS, this.#ended);
+    const { code, signal } = await withTimeout("the end of a closed child process", EXIT_MS, this.#ended);
     assert.deepEqual({ code, signal }, { code: 0, signal: null });
   }
 
   /**
-   * By process id: for Deno a child that was sent any signal through ChildProcess.kill() counts as killed.
+   * By process id, because Deno considers a child killed after any signal by ChildProcess.kill().
    */
   #signal(name: NodeJS.Signals): void {
     if (this.#process.exitCode === null && this.#process.signalCode === null) process.kill(this.pid, name);

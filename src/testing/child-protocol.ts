@@ -1,9 +1,9 @@
-// The words that the suite and its child process exchange, one JSON object per line. Types only.
+// The messages between the suite and its child process, one JSON object per line. Types only.
 
 import type { AcquireOptions, ElectOptions } from "../index.ts";
 import type { ChildStore } from "./case.ts";
 
-/** What the child is started with. */
+/** The argument of the child process. */
 export interface ChildSetup {
   readonly store: ChildStore;
   readonly namespace: string;
@@ -11,17 +11,20 @@ export interface ChildSetup {
 }
 
 export interface LeaseReport {
-  /** By key. Decimal. */
+  /** Decimal strings by key. */
   readonly fences: Readonly<Record<string, string>>;
   readonly held: boolean;
   /** Why it was lost, if it was. */
   readonly lost: string | null;
-  /** When `held` was last seen true, on the clock that all processes of this machine share. */
+  /** When `held` was last true, on the monotonic clock that all processes of this machine share. */
   readonly lastHeldMs: number;
   readonly nowMs: number;
 }
 
-/** Every operation with what it takes and gives. A lease is kept in the child under the name `as`. */
+/**
+ * The arguments (`takes`) and the result (`gives`) of each operation. `as` is the name of a lease in the
+ * child.
+ */
 export interface Operations {
   ready: { takes: Record<never, never>; gives: { readonly pid: number } };
   acquire: {
@@ -39,14 +42,14 @@ export interface Operations {
     takes: { readonly key: string; readonly atLeast: number; readonly options?: AcquireOptions };
     gives: { readonly ran: boolean };
   };
-  /** Campaigns, answers when it leads, and stays in office. */
+  /** Campaigns, replies when it leads, and keeps leading. */
   elect: {
     takes: { readonly name: string; readonly options?: ElectOptions };
     gives: { readonly fence: string };
   };
   look: { takes: { readonly as: string }; gives: LeaseReport };
   release: { takes: { readonly as: string }; gives: { readonly released: boolean } };
-  /** Raises the number in `file` so many times, each under the lock, and writes every section to `log`. */
+  /** Increments the number in `file` `times` times, each under the lock, and logs every section to `log`. */
   count: {
     takes: {
       readonly key: string;
@@ -58,17 +61,17 @@ export interface Operations {
     gives: { readonly done: number };
   };
   /**
-   * Enters `using`, answers when its callback runs, and stays in it: for ever, or until `finishMs` after
-   * SIGTERM. Writes to `log` when the callback finishes and when its signal aborts: what happened, the key,
-   * and the time.
+   * Enters `using`, replies when its callback runs, and stays in it: forever, or until `finishMs` after
+   * SIGTERM. Logs to `log` when the callback finishes and when its signal aborts: the event, the key and
+   * the time.
    */
   work: {
     takes: { readonly key: string; readonly log: string; readonly finishMs?: number };
     gives: Record<never, never>;
   };
-  /** On SIGTERM the locks are closed so; the process must then end by itself. */
+  /** Closes the locks on SIGTERM with this `drain`. The process must then exit by itself. */
   closeOnTerm: { takes: { readonly drain: number }; gives: Record<never, never> };
-  /** Closes the locks; the process must then end by itself. */
+  /** Closes the locks. The process must then exit by itself. */
   close: { takes: Record<never, never>; gives: Record<never, never> };
 }
 

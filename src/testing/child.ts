@@ -1,5 +1,6 @@
-// A small program that takes locks and is killed or stopped while it holds them. Started by the suite, one JSON object
-// per line on stdin and stdout; it ends with its parent, and after `close` it ends only if nothing keeps it alive (P16).
+// The child process of the suite. It takes locks, and the suite kills or stops it meanwhile. Calls and
+// replies are JSON lines on stdin and stdout. It exits with its parent. After `close` it exits only if
+// nothing keeps it alive (P16).
 
 import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -33,7 +34,10 @@ async function openLocks(): Promise<Locks> {
   return createLocks(createStore(...(setup.store.args ?? [])), options);
 }
 
-/** Looks at `held` in every turn of the event loop. The clock is read first: at that moment or later it was still held. */
+/**
+ * Checks `held` in every turn of the event loop. It reads the clock first, so the lease was still held at
+ * that time.
+ */
 async function watch(entry: { lease: MultiLease; lastHeldMs: number }): Promise<void> {
   for (;;) {
     const nowMs = nodeSystem.monoMs();
@@ -58,7 +62,10 @@ function report(as: string): LeaseReport {
   };
 }
 
-/** One section: read, let others run, write. The number has a fixed width, so that a kill leaves the old or the new one. */
+/**
+ * A critical section: read, let others run, write. The fixed width lets a kill leave the old number or
+ * the new one.
+ */
 async function raise(lease: Lease, file: string, log: string): Promise<void> {
   appendFileSync(log, `begin ${lease.fence} ${process.pid}\n`);
   const value = Number(readFileSync(file, "utf8"));
@@ -140,7 +147,7 @@ async function answer(call: Call): Promise<Reply> {
   }
 }
 
-/** The parent is not heard any more, so that it does not keep this process alive. */
+/** Stops reading calls, so that stdin does not keep this process alive. */
 function endInput(): void {
   closed = true;
   lines.close();

@@ -1,6 +1,6 @@
-// What a case at the level of the raw contract works with: opened stores, parties, fresh keys, and time.
-// Where the store's clock is this machine's, time is virtual: bounds are exact and nothing is waited for.
-// Elsewhere the same case waits in real time, and what it asserts holds however slow the machine is.
+// The context of a case at the level `contract`: open stores, test clients, unused keys, and time. If the
+// store uses the clock of this machine, time is virtual, bounds are exact and nothing really waits.
+// Otherwise the same case waits in real time, and its assertions also hold on a slow machine.
 
 import assert from "node:assert/strict";
 import type { Guarantees, LockInfo, OpenStore } from "../core/store.ts";
@@ -8,14 +8,15 @@ import type { System } from "../core/system.ts";
 import { nodeSystem } from "../system/node.ts";
 import type { Server, Subject } from "./case.ts";
 import { makeIo, sleep } from "./io.ts";
-import { Party, type Wish } from "./party.ts";
+import { TestClient, type RequestOptions } from "./test-client.ts";
 import { StallMeter } from "./stall-meter.ts";
 import { VirtualSystem } from "./virtual-system.ts";
 
-/** How finely `until` looks. */
+/** The step in which `until` checks. */
 const STEP_MS = 20;
 /**
- * What a store may be late by: ten times what an idle machine needs. Virtual time needs none, but rounding.
+ * The tolerance of a time bound: ten times what an idle machine needs. In virtual time it covers rounding
+ * only.
  */
 const REAL_SLACK_MS = 2_000;
 const VIRTUAL_SLACK_MS = 2 * STEP_MS;
@@ -23,7 +24,7 @@ const VIRTUAL_SLACK_MS = 2 * STEP_MS;
 export class ContractContext {
   readonly guarantees: Guarantees;
   readonly namespace: string = `t-${nodeSystem.randomId().slice(0, 12)}`;
-  /** Set where the case can move time by hand. */
+  /** The virtual clock, or null in real time. */
   readonly virtual: VirtualSystem | null;
   readonly #subject: Subject;
   readonly #server: Server;
@@ -41,7 +42,7 @@ export class ContractContext {
     this.#meter = this.virtual === null ? new StallMeter() : null;
   }
 
-  /** One more opened store, as another process would have it. */
+  /** Opens a store, as another process does. */
   async open(namespace: string = this.namespace): Promise<OpenStore> {
     const description = await this.#subject.create();
     const store = await description.open({ namespace, system: this.#system, allow: [] });
@@ -59,12 +60,12 @@ export class ContractContext {
     return `${name}-${this.#keys}`;
   }
 
-  party(store: OpenStore, key: string | readonly string[], wish: Wish = {}): Party {
+  client(store: OpenStore, key: string | readonly string[], wish: RequestOptions = {}): TestClient {
     const keys = typeof key === "string" ? [key] : key;
-    return new Party(store, keys, nodeSystem.randomId(), wish, () => this.nowMs());
+    return new TestClient(store, keys, nodeSystem.randomId(), wish, () => this.nowMs());
   }
 
-  /** What may be added to a bound, with the time in which the machine stalled since the case began. */
+  /** The tolerance of a time bound, with the time for which the machine has stalled since the case began. */
   get slackMs(): number {
     return this.#meter === null ? VIRTUAL_SLACK_MS : REAL_SLACK_MS + this.#meter.stalledMs();
   }
@@ -74,8 +75,7 @@ export class ContractContext {
   }
 
   /**
-   * The ttl of a lease that must outlive a few calls: short in virtual time, in real time enough for a busy
-   * machine.
+   * The ttl of a lease that must outlive a few calls, also on a busy machine.
    */
   get shortTtlMs(): number {
     return this.virtual === null ? 2_000 : 300;
@@ -86,7 +86,7 @@ export class ContractContext {
     else await sleep(ms);
   }
 
-  /** Passes time until `look` finds something. */
+  /** Lets time pass until `look` returns something other than null. */
   async until<T>(what: string, withinMs: number, look: () => Promise<T | null>): Promise<T> {
     const sinceMs = this.nowMs();
     for (;;) {
@@ -99,32 +99,32 @@ export class ContractContext {
   }
 
   /** Lets all of them beat, in this order, until one is granted. */
-  first(parties: readonly Party[], withinMs: number): Promise<Party> {
+  firstGranted(clients: readonly TestClient[], withinMs: number): Promise<TestClient> {
     return this.until(
-      `a grant to one of ${parties.map((one) => one.request.label).join(", ")}`,
+      `a grant to one of ${clients.map((one) => one.request.label).join(", ")}`,
       withinMs,
       async () => {
-        for (const party of parties) if ("granted" in (await party.send())) return party;
+        for (const client of clients) if ("granted" in (await client.send())) return client;
         return null;
       },
     );
   }
 
-  /** Keeps all of them beating for `ms` although none can be granted. */
-  async beat(parties: readonly Party[], ms: number): Promise<void> {
+  /** Sends heartbeats of all clients for `ms`. None of them may be granted. */
+  async heartbeat(clients: readonly TestClient[], ms: number): Promise<void> {
     const endMs = this.nowMs() + ms;
     while (this.nowMs() < endMs) {
-      for (const party of parties) await party.refused();
+      for (const client of clients) await client.expectBusy();
       await this.pass(Math.min(this.guarantees.pollMs, this.guarantees.claimMs / 4));
     }
   }
 
-  /** Lets the grant of a silent party run out, as the store sees it. */
-  async expire(party: Party): Promise<void> {
-    const leftMs = party.endsAtMs() - this.nowMs() + party.request.graceMs;
+  /** Lets the grant of a silent client run out, as the store sees it. */
+  async expire(client: TestClient): Promise<void> {
+    const leftMs = client.endsAtMs() - this.nowMs() + client.request.graceMs;
     await this.pass(leftMs + 1);
     await this.until("the end of a lease that nobody renews", 0, async () =>
-      (await party.owns()) ? null : true,
+      (await client.owns()) ? null : true,
     );
   }
 
@@ -138,7 +138,7 @@ export class ContractContext {
     return found;
   }
 
-  /** How many things the server keeps for this case, where the subject can tell. */
+  /** How many records the server keeps for this case, or null if they cannot be counted. */
   async footprint(): Promise<number | null> {
     return (await this.#subject.footprint?.(this.namespace)) ?? null;
   }

@@ -1,5 +1,4 @@
-// The suite's own patience: the surroundings of one call, and waiting in real time. Core has its own; a store
-// must get on with both.
+// Timeouts of the suite: the context of one call, and waiting in real time.
 
 import assert from "node:assert/strict";
 import type { Io } from "../core/store.ts";
@@ -8,14 +7,14 @@ import { StallMeter } from "./stall-meter.ts";
 
 const CALL_TIMEOUT_MS = 30_000;
 /**
- * A push crosses real sockets even where time is virtual. Far more than it takes: the bound is only there to
- * end a failure.
+ * Also in virtual time, a notification crosses real sockets. The bound is far longer than that takes, and
+ * only ends a failing case.
  */
 const ARRIVAL_MS = 5_000;
-/** How long an acquire in a case waits where the wait must not end first. */
+/** The `wait` of an acquire that must not time out. */
 export const LONG_WAIT_MS = 60_000;
 /**
- * How long an acquire waits that says nothing else: a busy machine may need more than the usual 10 s for its
+ * The default `wait` of the suite. A busy machine may need more than the normal default, 10 s, for the
  * first call.
  */
 export const USUAL_WAIT_MS = 30_000;
@@ -31,7 +30,7 @@ export function makeIo(): Io {
 }
 
 /** Waits in real time until `look` is true. The time in which the machine stalled does not count. */
-export async function arrives(
+export async function waitFor(
   what: string,
   look: () => boolean | Promise<boolean>,
   withinMs: number = ARRIVAL_MS,
@@ -45,8 +44,8 @@ export async function arrives(
   }
 }
 
-/** Resolves when `count` callers wait for it: nobody goes on before the last one has come. */
-export function meeting(count: number): () => Promise<void> {
+/** A barrier: resolves for all callers when `count` of them have called it. */
+export function barrier(count: number): () => Promise<void> {
   let [come, open] = [0, (): void => {}];
   const all = new Promise<void>((resolve) => {
     open = resolve;
@@ -58,17 +57,19 @@ export function meeting(count: number): () => Promise<void> {
   };
 }
 
-/** A promise that is awaited later. If the case fails before, its own failure is the one to be seen. */
-export function later<T>(work: Promise<T>): Promise<T> {
+/**
+ * Marks a rejection as handled, for a promise that the case awaits later. If the case fails first, its
+ * own error shows.
+ */
+export function handled<T>(work: Promise<T>): Promise<T> {
   work.catch(() => {});
   return work;
 }
 
 /**
- * Fails when `work` has not settled in time. The work itself goes on; its stores are closed by whoever opened
- * them.
+ * Rejects if `work` has not settled in time. `work` itself continues.
  */
-export async function within<T>(what: string, ms: number, work: Promise<T>): Promise<T> {
+export async function withTimeout<T>(what: string, ms: number, work: Promise<T>): Promise<T> {
   let cancel = (): void => {};
   const late = new Promise<never>((_resolve, reject) => {
     cancel = nodeSystem.after(ms, () =>
@@ -82,7 +83,7 @@ export async function within<T>(what: string, ms: number, work: Promise<T>): Pro
   }
 }
 
-/** As the signal of a call of core: the requests of a batch all listen to it. */
+/** A signal without a limit of listeners, as core makes it. */
 function makeSignal(): AbortSignal {
   return (nodeSystem.abortController?.() ?? new AbortController()).signal;
 }

@@ -1,4 +1,4 @@
-// What a case with several processes works with: everything of the public API, and children that can be killed and stopped.
+// The context of a case at the level `process`: that of level `api`, and child processes.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ export class ProcessContext extends ApiContext {
     const store = this.subject.child?.();
     assert.ok(
       store,
-      `the scope of ${this.subject.name} is ${this.guarantees.scope}: give \`child\`, how a process gets at it`,
+      `the subject ${this.subject.name} must have \`child\`, because its scope is ${this.guarantees.scope}`,
     );
     const child = new Child({ store, namespace: this.namespace, label });
     this.#children.push(child);
@@ -27,7 +27,7 @@ export class ProcessContext extends ApiContext {
     return Promise.all(Array.from({ length: count }, (_none, i) => this.child(`child ${i}`)));
   }
 
-  /** A file of this case that all its processes see. */
+  /** The path of a file that all processes of this case share. */
   file(name: string): string {
     this.#dir ??= mkdtempSync(join(tmpdir(), "holdfast-suite-"));
     return join(this.#dir, name);

@@ -1,8 +1,9 @@
-// Measures how long the machine kept its processes waiting, so that a bound on time holds on a busy machine
-// too. Two sources, of which the larger counts:
+// Measures for how long the machine did not run its processes, so that a time bound also holds on a busy
+// machine. The larger of two values counts:
 // 1. Linux counts the time in which some task waited for a processor, a disk or memory: /proc/pressure.
 //    https://docs.kernel.org/accounting/psi.html
-// 2. A thread of this process sleeps for short times and adds up how late it wakes. It also sees a machine that stood still.
+// 2. A thread of this process sleeps for short times and adds up how late it wakes. It also sees a
+//    machine that stood still.
 
 import { readFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";

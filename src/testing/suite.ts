@@ -1,6 +1,5 @@
-// `testStore`: selects the cases by what the store declares, and registers them with whatever test runner is
-// at hand. A case that does not apply is left out with its reason; nothing is skipped because something was
-// not there.
+// `testStore` selects the cases by the guarantees of the store, and registers them with a test runner.
+// Each case that does not apply has a reason. No case is skipped because a server is missing.
 
 import assert from "node:assert/strict";
 import type { Guarantees } from "../core/store.ts";
@@ -9,14 +8,14 @@ import { ApiContext } from "./api-context.ts";
 import { type Case, type Level, type Server, type Subject, titleOf } from "./case.ts";
 import { allCases } from "./cases/index.ts";
 import { ContractContext } from "./contract-context.ts";
-import { within } from "./io.ts";
+import { withTimeout } from "./io.ts";
 import { ProcessContext } from "./process-context.ts";
-import { isViolation } from "./sections.ts";
+import { isViolation } from "./critical-section-log.ts";
 import { StallMeter } from "./stall-meter.ts";
 
 /**
- * The slice of a test runner that the suite needs: vitest's as it is; of node:test and mocha with `before`
- * and `after`.
+ * The functions of a test runner that the suite needs. vitest has them; for node:test and mocha, pass
+ * `before` and `after` as `beforeAll` and `afterAll`.
  */
 export interface Runner {
   describe(name: string, fn: () => void): unknown;
@@ -25,24 +24,26 @@ export interface Runner {
   afterAll(fn: () => Promise<void>): unknown;
 }
 
+/** Options of `testStore`. */
 export interface TestStoreOptions {
   readonly runner: Runner;
   readonly store: Subject;
   readonly server?: Server;
 }
 
-/** What a store must pass, and why it need not pass the rest. Every case is in one of the two. */
+/** The cases that a store must pass, and the reason for each other case. */
 export interface Plan {
   readonly run: readonly string[];
   readonly absent: Readonly<Record<string, string>>;
 }
 
 /**
- * Give the runner a little more than this per test, so that the suite's own message is the one that is seen.
+ * The timeout of a case. Set the timeout of the runner a little higher, so that the message of the suite
+ * shows.
  */
 export const CASE_MS = 120_000;
 
-/** How often a case runs again that failed while the machine stalled. */
+/** How often a case is repeated if it fails while the machine stalls. */
 const REPEATS = 2;
 const LONGEST_STALL_MS = 1_000;
 
@@ -53,6 +54,12 @@ const LEVEL_TITLES: Readonly<Record<Level, string>> = {
   process: "processes that die",
 };
 
+/**
+ * Selects the cases for a store.
+ *
+ * @example
+ * const { run, absent } = planFor(store.guarantees);
+ */
 export function planFor(guarantees: Guarantees): Plan {
   const run: string[] = [];
   const absent: Record<string, string> = {};
@@ -65,11 +72,11 @@ export function planFor(guarantees: Guarantees): Plan {
 }
 
 /**
- * Runs one case. Cases in real time rest on the machine: a waiter whose heartbeat is late loses its place by
- * the rules, and so does a lease whose renewal is late. If a case fails and the machine stalled meanwhile for
- * about as long as such a heartbeat may be late, nobody can tell a mistake from the stall, and the case runs
- * again. A mistake fails every time. Each repeat is a warning on the console. An overlap or a reversed fence
- * is never excused.
+ * Runs one case. A case in real time depends on the machine: by the rules, a waiter with a late heartbeat
+ * loses its position, and a holder with a late renewal loses its lease. If a case fails while the machine
+ * stalls for about as long as a heartbeat may be late, the stall may be the cause, so the case runs again
+ * with a warning on the console. A real bug fails every time. Overlapping holders and a smaller fence are
+ * failures without a repeat.
  */
 export async function runCase(one: Case, store: Subject, server: Server = {}): Promise<void> {
   const stallMs = Math.min(store.guarantees.claimMs, LONGEST_STALL_MS) / 2;
@@ -90,7 +97,7 @@ export async function runCase(one: Case, store: Subject, server: Server = {}): P
 async function runOnce(one: Case, store: Subject, server: Server): Promise<void> {
   const [ctx, run] = prepare(one, store, server);
   try {
-    await within(one.id, CASE_MS, run());
+    await withTimeout(one.id, CASE_MS, run());
   } finally {
     await ctx.end();
   }
@@ -109,7 +116,7 @@ function prepare(one: Case, store: Subject, server: Server): [{ end(): Promise<v
   return [ctx, () => one.run(ctx)];
 }
 
-/** The declared guarantees must be the store's own: they selected the cases. */
+/** Checks that the guarantees of the subject, which select the cases, are those of the store. */
 async function checkDeclaration(store: Subject): Promise<void> {
   const description = await store.create();
   assert.deepEqual(description.guarantees, store.guarantees);
@@ -125,6 +132,13 @@ async function checkDeclaration(store: Subject): Promise<void> {
   }
 }
 
+/**
+ * Registers the conformance cases of a store with a test runner, and returns the plan.
+ *
+ * @example
+ * import * as runner from "vitest";
+ * testStore({ runner, store: { name: "mine", guarantees, create: () => myStore() } });
+ */
 export function testStore({ runner, store, server = {} }: TestStoreOptions): Plan {
   const plan = planFor(store.guarantees);
   const selected = new Set(plan.run);

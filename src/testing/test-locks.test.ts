@@ -163,7 +163,7 @@ describe("lose", () => {
     expect(() => locks.lose("k")).toThrow(InvalidArgumentError);
     locks.busy("k");
     await locks.tryAcquire("k");
-    expect(() => locks.lose("k")).toThrow("do not hold");
+    expect(() => locks.lose("k")).toThrow("must be held by these locks");
   });
 });
 

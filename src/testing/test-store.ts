@@ -1,6 +1,6 @@
-// The store of `createTestLocks`: a memory store of its own for each instance, which a test can take away,
-// and in which a test can act for another process. What a test does here takes effect before the call
-// returns.
+// The store of `createTestLocks`: a memory store of its own for each instance. A test can make it
+// unreachable, and can act in it as another process. The methods for tests take effect before they
+// return.
 
 import { InvalidArgumentError, StoreUnavailableError } from "../core/errors.ts";
 import { checkKey, showKey } from "../core/key.ts";
@@ -19,7 +19,7 @@ export class TestStore implements Store {
   readonly #namespace: string;
   readonly #world = new MemoryWorld();
   readonly #server: MemoryServer;
-  /** The other process, which `busy` acts for. */
+  /** The other process that `busy` simulates. */
   readonly #other: Client;
   /** The instance under test, while its store is open. */
   #own: Client | null = null;
@@ -41,7 +41,7 @@ export class TestStore implements Store {
     });
   }
 
-  /** Returns what ends the outage. */
+  /** Makes the store unreachable. Returns a function that ends the outage. */
   takeDown(): () => void {
     this.#outages += 1;
     return once(() => {
@@ -49,7 +49,7 @@ export class TestStore implements Store {
     });
   }
 
-  /** The other process takes the key and renews it. Returns what releases it. */
+  /** Takes the key as another process and renews it. Returns a function that releases it. */
   occupy(key: string, label: string): () => void {
     const request = this.#requestOf(key, label);
     const answer = this.#notify(this.#server.attempt(this.#other, request));
@@ -72,22 +72,24 @@ export class TestStore implements Store {
     });
   }
 
-  /** Every lease that the instance has on the key ends. */
+  /** Ends all leases of the instance on the key. */
   endLeases(key: string): void {
     checkKey(key);
     const own = this.#own;
     const rows = this.#server.records.get(`${this.#namespace}\0${key}`)?.holders ?? [];
     const ids = rows.filter(({ proc }) => proc === own?.proc).map(({ id }) => id);
     if (own === null || ids.length === 0)
-      throw new InvalidArgumentError(`these locks do not hold ${showKey(key)}, so there is no lease to lose`);
+      throw new InvalidArgumentError(
+        `key must be held by these locks, got ${showKey(key)}: acquire it first`,
+      );
     for (const id of ids) {
-      // The holder first, as in a real store: no successor may start before the holder knows.
+      // Notify the holder first, as a real store does: the next holder must not start before that.
       this.#reportLoss?.(id, "gone");
       this.#notify(this.#server.abandon(own, { ...this.#requestOf(key, ""), id }));
     }
   }
 
-  /** Without `direct`: its callbacks are microtasks, which Jest's fake timers hold back. */
+  /** Without `direct`, because Jest's fake timers delay its microtasks. */
   #reachable(store: MemoryStore): OpenStore<null> {
     return {
       guarantees: this.guarantees,
@@ -117,7 +119,11 @@ export class TestStore implements Store {
 
   #ask<T>(call: () => Promise<T>): Promise<T> {
     if (this.#outages === 0) return call();
-    return Promise.reject(new StoreUnavailableError("the test took the store down", { unsent: true }));
+    return Promise.reject(
+      new StoreUnavailableError("the store is down, because the test has called storeDown()", {
+        unsent: true,
+      }),
+    );
   }
 
   #clientOf({ proc }: MemoryStore): Client {

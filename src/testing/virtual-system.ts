@@ -1,10 +1,11 @@
-// A `System` whose time stands still until a test moves it: every expiry, heartbeat and renewal becomes exact and instant.
-// Clocks, ids and chance come from one seed, so a run repeats. It must never look at real time; the one real thing in it
-// is the turn of the event loop between two timers, which lets promises settle as they would in life.
+// A `System` in virtual time, which only a test moves, so that every expiry, heartbeat and renewal is
+// exact and takes no real time. Ids and random numbers come from one seed, so a run can be repeated.
+// Between two timers it waits for a real turn of the event loop, so that promises settle.
 
 import type { Instant, System } from "../core/system.ts";
 import { nodeSystem } from "../system/node.ts";
 
+/** Options of `VirtualSystem`: the seed and the start of each clock. */
 export interface VirtualSystemOptions {
   readonly seed?: number;
   readonly monoMs?: number;
@@ -13,6 +14,7 @@ export interface VirtualSystemOptions {
   readonly processLabel?: string;
 }
 
+/** A call of `warn`. */
 export interface Warning {
   readonly message: string;
   readonly cause: unknown;
@@ -24,17 +26,25 @@ interface Timer {
   readonly background: boolean;
 }
 
+/**
+ * Clocks and timers for tests of a store.
+ *
+ * @example
+ * const system = new VirtualSystem({ seed: 1 });
+ * const store = await memory().open({ namespace: "test", system, allow: [] });
+ * await system.advance(30_000);
+ */
 export class VirtualSystem implements System {
   readonly processLabel: string;
-  /** What `warn` was told, in order. */
+  /** The calls of `warn`, in order. */
   readonly warnings: Warning[] = [];
-  /** To be called when the process would end. */
+  /** The listeners that a test calls in place of the exit of the process. */
   readonly exitListeners: Set<() => void> = new Set();
   #monoMs: number;
   #bootMs: number;
   #wallMs: number;
   #state: number;
-  /** By due time; of two that are due at once the older rings first. */
+  /** By due time. Of two timers with the same due time, the older one fires first. */
   readonly #timers: Timer[] = [];
 
   constructor(options: VirtualSystemOptions = {}) {
@@ -57,7 +67,7 @@ export class VirtualSystem implements System {
     return this.#wallMs;
   }
 
-  /** Virtual time passes only where it is told to, so nothing has to be kept alive. */
+  /** No effect: virtual time does not keep the process alive. */
   pending(): void {}
 
   after(ms: number, fn: () => void, kind?: "background"): () => void {
@@ -78,7 +88,7 @@ export class VirtualSystem implements System {
     return nodeSystem.yield();
   }
 
-  /** SplitMix32: small, and every seed is a good one. */
+  /** SplitMix32, which has no bad seeds. */
   random(): number {
     this.#state = (this.#state + 0x9e3779b9) >>> 0;
     let bits = this.#state;
@@ -99,12 +109,15 @@ export class VirtualSystem implements System {
     this.warnings.push({ message, cause });
   }
 
-  /** How many timers are set; background timers are counted only when asked for. */
+  /** The number of timers, without background timers unless `background` is true. */
   pendingTimers(options: { readonly background?: boolean } = {}): number {
     return this.#timers.filter((timer) => options.background === true || !timer.background).length;
   }
 
-  /** All clocks move on by `ms`. Timers ring at their own time, in order, and promises settle after each. */
+  /**
+   * Moves all clocks by `ms`. Timers fire at their own times, in order, and promises settle after each
+   * timer.
+   */
   async advance(ms: number): Promise<void> {
     const endMs = this.#monoMs + ms;
     await this.settle();
@@ -118,13 +131,16 @@ export class VirtualSystem implements System {
     await this.settle();
   }
 
-  /** Lets promises settle without moving time. Two turns: what settled in the first may have yielded once itself. */
+  /**
+   * Lets promises settle without moving time. Two turns, because a promise may itself wait for one
+   * `yield`.
+   */
   async settle(): Promise<void> {
     await nodeSystem.yield();
     await nodeSystem.yield();
   }
 
-  /** The event loop is blocked: all clocks move on and no timer rings before the next `advance`. */
+  /** Simulates a blocked event loop: all clocks move, and no timer fires before the next `advance`. */
   stall(ms: number): void {
     if (ms <= 0) return;
     this.#monoMs += ms;
@@ -132,13 +148,16 @@ export class VirtualSystem implements System {
     this.#wallMs += ms;
   }
 
-  /** The machine sleeps: the monotonic clock stands still. */
+  /**
+   * Simulates a suspended machine: the boot clock and the wall clock move, and the monotonic clock does
+   * not.
+   */
   suspend(ms: number): void {
     this.#bootMs += ms;
     this.#wallMs += ms;
   }
 
-  /** Somebody sets the calendar. */
+  /** Sets the wall clock forward, or back with a negative `ms`. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
   }

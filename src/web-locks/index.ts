@@ -1,15 +1,17 @@
-// `holdfast/web-locks`: the Web Locks API over a `Locks`, so that code written for `navigator.locks` excludes
-// other processes and machines too. https://w3c.github.io/web-locks/
+// `holdfast/web-locks`: the Web Locks API over a `Locks`, so that code for `navigator.locks` also
+// excludes other processes and machines. https://w3c.github.io/web-locks/
 //
-// What differs from a browser, because the lock is shared by machines:
-// - A lock can be lost while its callback runs. The request then rejects with an AbortError, as the request of
-//   a stolen lock does, and `lock.signal` tells the callback.
-// - A request with `steal` takes the lock from its holders, but waits behind requests that are already queued.
+// Differences to a browser:
+// - A lock can be lost while its callback runs. The request then rejects with an AbortError, as the
+//   request of a stolen lock does, and `lock.signal` aborts.
+// - A request with `steal` takes the lock from its holders, but waits behind requests that are already
+//   queued.
 // - `query()` lists every lock of the namespace. A client id is the label of a holder.
 
 import type { Lease, Locks } from "../core/api.ts";
 import { LockAbortedError, LockLostError } from "../core/errors.ts";
 
+/** The mode of a lock. `"shared"` is a read lock. */
 export type WebLockMode = "exclusive" | "shared";
 
 /** A lock that a callback holds. */
@@ -22,23 +24,27 @@ export interface WebLock {
   readonly fence: bigint;
 }
 
+/** Options of `request`. */
 export interface WebLockOptions {
   /** @default "exclusive" */
   readonly mode?: WebLockMode | undefined;
-  /** Call back with null if the lock is not available at once. */
+  /** Calls the callback with null if the lock is not available immediately. */
   readonly ifAvailable?: boolean | undefined;
-  /** Take the lock from those who hold it. */
+  /** Takes the lock away from its holders. */
   readonly steal?: boolean | undefined;
-  /** Cancels a request that waits. */
+  /** Cancels a waiting request. */
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A held lock or a waiting request. */
 export interface WebLockInfo {
   readonly name: string;
   readonly mode: WebLockMode;
+  /** The label of the holder. */
   readonly clientId: string;
 }
 
+/** The result of `query`. */
 export interface WebLockSnapshot {
   readonly held: readonly WebLockInfo[];
   readonly pending: readonly WebLockInfo[];
@@ -46,6 +52,7 @@ export interface WebLockSnapshot {
 
 type Callback<T, L extends WebLock | null = WebLock | null> = (lock: L) => T | PromiseLike<T>;
 
+/** The part of `navigator.locks` that holdfast implements: all of its methods. */
 export interface WebLockManager {
   /** Waits for the lock, calls back with it, and holds it until the callback's promise settles. */
   request<T>(name: string, callback: Callback<T, WebLock>): Promise<T>;
@@ -55,7 +62,7 @@ export interface WebLockManager {
     callback: Callback<T, WebLock>,
   ): Promise<T>;
   request<T>(name: string, options: WebLockOptions, callback: Callback<T>): Promise<T>;
-  /** The locks that are held and waited for at the moment. */
+  /** Resolves with all held locks and waiting requests. */
   query(): Promise<WebLockSnapshot>;
 }
 
@@ -75,7 +82,8 @@ export function webLocks(locks: Locks): WebLockManager {
 
 async function request<T>(locks: Locks, name: string, rest: readonly unknown[]): Promise<T> {
   const callback = rest.at(-1) as Callback<T>;
-  if (typeof callback !== "function") throw new TypeError("callback must be a function");
+  if (typeof callback !== "function")
+    throw new TypeError(`callback must be a function, got ${typeof callback}`);
   const options = readOptions(rest.length > 1 ? rest[0] : {});
   if (name.startsWith("-")) throw notSupported('name must not begin with "-"');
   options.signal?.throwIfAborted();
@@ -85,7 +93,7 @@ async function request<T>(locks: Locks, name: string, rest: readonly unknown[]):
 
 function readOptions(given: unknown): WebLockOptions {
   if (given === null || (typeof given !== "object" && given !== undefined))
-    throw new TypeError("options must be an object");
+    throw new TypeError(`options must be an object, got ${String(given)}`);
   const options: WebLockOptions = given ?? {};
   const { mode = "exclusive", ifAvailable = false, steal = false, signal } = options;
   if (mode !== "exclusive" && mode !== "shared")
@@ -106,7 +114,7 @@ async function acquire(locks: Locks, name: string, options: WebLockOptions): Pro
   try {
     return await locks.acquire(name, { mode, signal, wait: Number.POSITIVE_INFINITY });
   } catch (error) {
-    // The specification rejects with the reason of the signal, whatever that is.
+    // By the specification, the request rejects with the reason of the signal.
     if (signal?.aborted === true && error instanceof LockAbortedError) throw signal.reason;
     throw error;
   }
@@ -124,7 +132,7 @@ async function hold<T>(lease: Lease, callback: Callback<T>): Promise<T> {
     return await Promise.race([runNow(() => callback({ name, mode, fence, signal })), lost]);
   } finally {
     lost.catch(() => {});
-    // A failed release must not hide the result: the lock ends with its ttl.
+    // A failed release must not hide the result. The lock then expires with its ttl.
     await lease.release().catch(() => false);
   }
 }

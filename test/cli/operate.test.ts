@@ -64,7 +64,7 @@ describe("revoke", () => {
     const other = String(lease.fence - 1n);
     const { code, stderr } = await box.call(["revoke", "job", "--reason", "x", "--yes", "--fence", other]);
     expect(code).toBe(79);
-    expect(stderr).toContain(`now held with fence ${lease.fence}`);
+    expect(stderr).toContain(`holds the key with fence ${lease.fence}`);
     expect(await lease.verify()).toBe(true);
   });
 

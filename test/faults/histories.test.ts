@@ -85,7 +85,7 @@ describe("the verdict", () => {
 
   it("has no slack for an overlap (P1)", () => {
     const lines = [...one, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
-    expect(checkersOf(lines)).toEqual(["exclusion"]);
+    expect(checkersOf(lines)).toEqual(["exclusion", "linearizability"]);
   });
 
   it("excuses a lease that was over at its grant only where its client did not run (P8)", () => {
@@ -157,7 +157,7 @@ describe("the verdict", () => {
   it("excuses no overlap because the machine stood still (P1)", () => {
     const stall: JournalLine = { type: "stall", at: 20, client: NEMESIS, untilMs: 500 };
     const lines = [...one, stall, ask(100, "b", "b/1"), granted(509.9, "b", "b/1", "2")];
-    expect(checkersOf(lines)).toEqual(["exclusion"]);
+    expect(checkersOf(lines)).toEqual(["exclusion", "linearizability"]);
   });
 
   it("holds exclusion against a store that is fenced until the first strike (P1)", () => {

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** `npm run servers -- ...` without npm in between. */
@@ -25,6 +25,14 @@ export function alive(pid: number | null): boolean {
   } catch {
     return false;
   }
+}
+
+/** After SIGSTOP the threads of a process go on for a moment, until the kernel has stopped each of them. */
+export async function stopped(pid: number): Promise<void> {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  await until(() =>
+    threads.every((id) => /^State:\s*T/m.test(readFileSync(`/proc/${pid}/task/${id}/status`, "utf8"))),
+  );
 }
 
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {

@@ -38,7 +38,7 @@ describe("the table of imports", () => {
     ["stores/registry.ts", 'import { MemoryStore } from "./memory/store.ts";'],
     ["cli/run.ts", 'import { toMs } from "../core/duration.ts";'],
     ["cli/run.ts", 'import { LocalStore } from "../stores/local/store.ts";'],
-    ["testing/party.ts", 'import { HoldfastLocks } from "../core/locks.ts";'],
+    ["testing/test-client.ts", 'import { HoldfastLocks } from "../core/locks.ts";'],
     ["index.ts", 'export { memory } from "./stores/memory/index.ts";'],
     ["create-locks.ts", 'import { world } from "../sim/world.ts";'],
     ["stores/memory/store.ts", 'export * from "../../../test/unit/thing.ts";'],

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { redisError } from "./errors.ts";
 import { redis } from "./index.ts";
 import { portOf } from "./client/connect.ts";
+import { settingsOfUrl } from "./client/own-connection.ts";
 import { readOptions } from "./options.ts";
 import type { Request } from "../../core/store.ts";
 import { storeByUrl } from "../registry.ts";
@@ -143,4 +144,9 @@ describe("pushes", () => {
     expect(readPush("turn abc")).toEqual({ kind: "turn", id: "abc" });
     for (const noise of ["", "hello", "turn", "other abc"]) expect(readPush(noise)).toBe(null);
   });
+});
+
+it("names a password in a URL that is not percent-encoded, without showing it (P17)", () => {
+  const url = "redis://:secret%zz@h";
+  expect(() => settingsOfUrl(url, {}, nodeSystem)).toThrow(/^user and password .* must be percent-encoded$/);
 });

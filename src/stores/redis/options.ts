@@ -199,10 +199,10 @@ function given(name: keyof Login, text: string | null): Login {
   return text === null ? {} : { [name]: text };
 }
 
-function decode(text: string): string {
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new InvalidArgumentError(URL_FORM);
+    throw new InvalidArgumentError("user and password in the URL of a Redis must be percent-encoded");
   }
 }

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import type { LockTimeoutError } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { arrives, later, LONG_WAIT_MS, sleep } from "../io.ts";
-import { fifo } from "../needs.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { waitFor, handled, LONG_WAIT_MS, sleep } from "../io.ts";
+import { fifo } from "../requirements.ts";
 
 /**
  * How soon the store is told that a wait is over. Stores forget a waiter that says nothing after several
@@ -23,14 +23,14 @@ export const acquireCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
-      const lease = must(await one.tryAcquire(key), "the lease");
+      const lease = required(await one.tryAcquire(key), "the lease");
       assert.equal(lease.held, true);
       assert.equal(await two.tryAcquire(key), null);
       assert.equal(await one.tryAcquire(key), null);
       assert.deepEqual((await one.inspect(key))?.waiters ?? [], []);
       assert.equal(await lease.release(), true);
       assert.equal(lease.held, false);
-      must(await two.tryAcquire(key), "the lease of the second");
+      required(await two.tryAcquire(key), "the lease of the second");
     },
   },
   {
@@ -52,7 +52,7 @@ export const acquireCases: readonly ApiCase[] = [
         (error) => error === own,
       );
       const after = await one.acquire(key, { wait: 0 });
-      grew(inside, after.fence);
+      assertLarger(inside, after.fence);
     },
   },
   {
@@ -65,7 +65,7 @@ export const acquireCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       const first = await one.acquire(key);
-      const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS }));
+      const waiting = handled(two.acquire(key, { wait: LONG_WAIT_MS }));
       await ctx.untilWaiting(one, key);
       const releasedAtMs = ctx.nowMs();
       await first.release();
@@ -73,7 +73,7 @@ export const acquireCases: readonly ApiCase[] = [
       const tookMs = ctx.nowMs() - releasedAtMs;
       assert.ok(tookMs <= ctx.guarantees.pollMs + ctx.slackMs, `the wake-up took ${tookMs} ms`);
       assert.equal(second.held, true);
-      grew(first.fence, second.fence);
+      assertLarger(first.fence, second.fence);
     },
   },
   {
@@ -87,7 +87,7 @@ export const acquireCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key);
       const sinceMs = ctx.nowMs();
-      const error = await fails<LockTimeoutError>("ERR_LOCK_TIMEOUT", two.acquire(key, { wait: 150 }));
+      const error = await rejectsWith<LockTimeoutError>("ERR_LOCK_TIMEOUT", two.acquire(key, { wait: 150 }));
       const tookMs = ctx.nowMs() - sinceMs;
       assert.ok(tookMs >= 145 && tookMs <= 150 + ctx.slackMs, `it took ${tookMs} ms`);
       assert.equal(error.key, key);
@@ -99,9 +99,9 @@ export const acquireCases: readonly ApiCase[] = [
         );
         assert.match(error.message, /the holder/);
       }
-      await fails("ERR_LOCK_TIMEOUT", two.acquire(key, { wait: 0 }));
+      await rejectsWith("ERR_LOCK_TIMEOUT", two.acquire(key, { wait: 0 }));
       const noWaiters = async (): Promise<boolean> => ((await one.inspect(key))?.waiters ?? []).length === 0;
-      await arrives("the end of both waits in the store", noWaiters, TOLD_MS);
+      await waitFor("the end of both waits in the store", noWaiters, TOLD_MS);
     },
   },
   {
@@ -115,24 +115,24 @@ export const acquireCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key);
       const controller = new AbortController();
-      const refused = fails(
+      const refused = rejectsWith(
         "ERR_LOCK_ABORTED",
         two.acquire(key, { wait: LONG_WAIT_MS, signal: controller.signal }),
       );
-      const waiting = later(refused);
+      const waiting = handled(refused);
       const inLine = async (): Promise<unknown[]> => [...((await one.inspect(key))?.waiters ?? [])];
       await ctx.untilWaiting(one, key);
       const sinceMs = ctx.nowMs();
       controller.abort();
       await waiting;
       assert.ok(ctx.nowMs() - sinceMs <= ctx.slackMs, "the abort was not heard at once");
-      await fails("ERR_LOCK_ABORTED", two.acquire(key, { signal: controller.signal }));
+      await rejectsWith("ERR_LOCK_ABORTED", two.acquire(key, { signal: controller.signal }));
       // The store is told after the caller.
-      await arrives("the end of the wait in the store", async () => (await inLine()).length === 0, TOLD_MS);
+      await waitFor("the end of the wait in the store", async () => (await inLine()).length === 0, TOLD_MS);
       await lease.release();
       // Nor does a store that cannot tell who waits keep the key for somebody who is gone.
       const isFree = async (): Promise<boolean> => (await one.tryAcquire(key)) !== null;
-      await arrives("the grant of a key that nobody waits for", isFree);
+      await waitFor("the grant of a key that nobody waits for", isFree);
     },
   },
   {
@@ -147,7 +147,7 @@ export const acquireCases: readonly ApiCase[] = [
       for (let turn = 0; turn < 20; turn += 1) {
         const lease = await one.acquire(key, { wait: LONG_WAIT_MS });
         const controller = new AbortController();
-        const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS, signal: controller.signal }));
+        const waiting = handled(two.acquire(key, { wait: LONG_WAIT_MS, signal: controller.signal }));
         if (turn % 2 === 0) await sleep(2);
         const released = lease.release();
         controller.abort();
@@ -170,7 +170,7 @@ export const acquireCases: readonly ApiCase[] = [
       const waiting: Promise<void>[] = [];
       for (let i = 0; i < 5; i += 1) {
         const locks = await ctx.locks();
-        waiting.push(later(locks.using(key, { wait: LONG_WAIT_MS }, () => void served.push(i))));
+        waiting.push(handled(locks.using(key, { wait: LONG_WAIT_MS }, () => void served.push(i))));
         // The order is that of the acknowledgements: each must be in line before the next one comes.
         while (((await locks.inspect(key))?.waiters?.length ?? i + 1) <= i) await sleep(5);
         await sleep(20);

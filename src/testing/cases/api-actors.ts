@@ -1,11 +1,11 @@
-// Actors through the public API: who may enter again, who is refused at once because it would wait for itself, and who waits
-// like a stranger.
+// Actors through the public API: who may enter again, who is refused at once because it would wait for
+// itself, and who waits like a stranger.
 
 import assert from "node:assert/strict";
 import type { ApiCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { LONG_WAIT_MS, later, sleep } from "../io.ts";
-import { kind } from "../needs.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { LONG_WAIT_MS, handled, sleep } from "../io.ts";
+import { kind } from "../requirements.ts";
 
 export const actorCases: readonly ApiCase[] = [
   {
@@ -21,15 +21,18 @@ export const actorCases: readonly ApiCase[] = [
       const outer = await one.acquire(key);
       const inner = await one.acquire(key, { reentrant: true, within: outer });
       assert.equal(inner.fence, outer.fence);
-      const third = must(await one.tryAcquire(key, { reentrant: true, within: inner }), "the third entry");
+      const third = required(
+        await one.tryAcquire(key, { reentrant: true, within: inner }),
+        "the third entry",
+      );
       assert.equal(await inner.release(), true);
       assert.equal(await outer.release(), true);
       assert.deepEqual([outer.held, inner.held, third.held], [false, false, true]);
       assert.equal(await two.tryAcquire(key), null);
       assert.equal(await third.verify(), true);
       assert.equal(await third.release(), true);
-      const next = must(await two.tryAcquire(key), "the key that was let go of");
-      grew(outer.fence, next.fence);
+      const next = required(await two.tryAcquire(key), "the key that was let go of");
+      assertLarger(outer.fence, next.fence);
     },
   },
   {
@@ -43,8 +46,8 @@ export const actorCases: readonly ApiCase[] = [
       const [key, other] = [ctx.key(), ctx.key()];
       await locks.using(key, async (lease) => {
         const sinceMs = ctx.nowMs();
-        await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { wait: LONG_WAIT_MS }));
-        await fails(
+        await rejectsWith("ERR_LOCK_DEADLOCK", locks.acquire(key, { wait: LONG_WAIT_MS }));
+        await rejectsWith(
           "ERR_LOCK_DEADLOCK",
           locks.using([key, other], { reentrant: true }, () => {}),
         );
@@ -89,7 +92,7 @@ export const actorCases: readonly ApiCase[] = [
           await work();
           await lease.release();
         };
-        const first = must(await locks.tryAcquire(plain), "a key that nobody holds");
+        const first = required(await locks.tryAcquire(plain), "a key that nobody holds");
         assert.equal(await locks.tryAcquire(plain, { reentrant: true }), null);
         const waiting = [acquires(false), acquires(true), acquires(true)];
         await sleep(20);
@@ -111,12 +114,12 @@ export const actorCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       await one.using(key, { mode: "shared" }, async () => {
-        await fails("ERR_LOCK_DEADLOCK", one.acquire(key, { reentrant: true, wait: LONG_WAIT_MS }));
+        await rejectsWith("ERR_LOCK_DEADLOCK", one.acquire(key, { reentrant: true, wait: LONG_WAIT_MS }));
         assert.equal(await one.tryAcquire(key, { reentrant: true }), null);
         await one.using(key, { mode: "shared", reentrant: true }, (lease) => {
           assert.equal(lease.mode, "shared");
         });
-        must(await two.tryAcquire(key, { mode: "shared" }), "another reader");
+        required(await two.tryAcquire(key, { mode: "shared" }), "another reader");
       });
       await two.close();
       const writer = await one.acquire(key, { wait: LONG_WAIT_MS });
@@ -140,7 +143,10 @@ export const actorCases: readonly ApiCase[] = [
       await locks.using(key, { limit: 3 }, async (first) => {
         await locks.using(key, { limit: 3, wait: LONG_WAIT_MS }, async (second) => {
           assert.notEqual(second.fence, first.fence);
-          await fails("ERR_LOCK_DEADLOCK", locks.acquire(key, { limit: 3, permits: 2, wait: LONG_WAIT_MS }));
+          await rejectsWith(
+            "ERR_LOCK_DEADLOCK",
+            locks.acquire(key, { limit: 3, permits: 2, wait: LONG_WAIT_MS }),
+          );
           const again = await locks.acquire(key, { limit: 3, reentrant: true });
           assert.ok([first.fence, second.fence].includes(again.fence), "the re-entry has a fence of its own");
           assert.equal((await locks.inspect(key))?.holders.length, 2);
@@ -159,11 +165,11 @@ export const actorCases: readonly ApiCase[] = [
       const key = ctx.key();
       let detached: Promise<string> = Promise.resolve("");
       const first = await locks.using(key, (lease) => {
-        detached = later(sleep(50).then(() => locks.using(key, { wait: LONG_WAIT_MS }, () => "ran")));
+        detached = handled(sleep(50).then(() => locks.using(key, { wait: LONG_WAIT_MS }, () => "ran")));
         return lease.fence;
       });
       assert.equal(await detached, "ran");
-      grew(first, must(await locks.tryAcquire(key), "the key").fence);
+      assertLarger(first, required(await locks.tryAcquire(key), "the key").fence);
     },
   },
 ];

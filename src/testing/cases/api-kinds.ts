@@ -1,12 +1,13 @@
-// Readers, semaphores, several keys and `once` through the public API, and the refusal of what a store does not declare.
+// Readers, semaphores, several keys and `once` through the public API, and the refusal of what a store
+// does not declare.
 
 import assert from "node:assert/strict";
 import type { Kind } from "../../core/store.ts";
 import type { Lease, MultiLease } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { LONG_WAIT_MS, later, sleep } from "../io.ts";
-import { kind, lacksAKind } from "../needs.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { LONG_WAIT_MS, handled, sleep } from "../io.ts";
+import { kind, lacksAKind } from "../requirements.ts";
 
 const KEPT_MS = 500;
 
@@ -26,11 +27,11 @@ export const kindCases: readonly ApiCase[] = [
       const held = await Promise.all(readers);
       assert.equal(new Set(held.map((lease) => lease.fence)).size, 3);
       assert.equal(await two.tryAcquire(key), null);
-      const writer = later(one.acquire(key, { wait: LONG_WAIT_MS }));
+      const writer = handled(one.acquire(key, { wait: LONG_WAIT_MS }));
       for (const lease of held) assert.equal(await lease.release(), true);
       const lease = await writer;
       assert.equal(await two.tryAcquire(key, { mode: "shared" }), null);
-      for (const reader of held) grew(reader.fence, lease.fence);
+      for (const reader of held) assertLarger(reader.fence, lease.fence);
     },
   },
   {
@@ -45,7 +46,7 @@ export const kindCases: readonly ApiCase[] = [
       let [out, most] = [0, 0];
       const task = async (i: number): Promise<void> => {
         const permits = 1 + (i % 3);
-        const locks = must(all[i % all.length], "the locks");
+        const locks = required(all[i % all.length], "the locks");
         const options = { limit: 4, permits, wait: LONG_WAIT_MS };
         const section = async (lease: MultiLease): Promise<void> => {
           lease.assertHeld();
@@ -60,7 +61,7 @@ export const kindCases: readonly ApiCase[] = [
       await Promise.all(Array.from({ length: 24 }, (_none, i) => task(i)));
       assert.ok(most <= 4, `${most} permits were out`);
       assert.ok(most >= 3, "the permits were never used side by side");
-      assert.equal(await must(all[0], "the locks").inspect(key), null);
+      assert.equal(await required(all[0], "the locks").inspect(key), null);
     },
   },
   {
@@ -75,7 +76,7 @@ export const kindCases: readonly ApiCase[] = [
       const [first, second] = [await one.acquire(key, { limit: 2 }), await one.acquire(key, { limit: 2 })];
       assert.equal(await two.tryAcquire(key, { limit: 2 }), null);
       const third = await two.acquire(key, { limit: 3, wait: LONG_WAIT_MS });
-      const waiting = later(two.acquire(key, { limit: 2, wait: LONG_WAIT_MS }));
+      const waiting = handled(two.acquire(key, { limit: 2, wait: LONG_WAIT_MS }));
       await first.release();
       assert.equal(await two.tryAcquire(key), null);
       await second.release();
@@ -92,20 +93,20 @@ export const kindCases: readonly ApiCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const [a, b, c] = [ctx.key("a"), ctx.key("b"), ctx.key("c")];
-      await fails("ERR_LOCK_ARGUMENT", one.acquire([]));
+      await rejectsWith("ERR_LOCK_ARGUMENT", one.acquire([]));
       const inTheWay = await one.acquire(b);
       assert.equal(await two.tryAcquire([a, b, c]), null);
-      await fails("ERR_LOCK_TIMEOUT", two.acquire([c, b, a], { wait: 100 }));
+      await rejectsWith("ERR_LOCK_TIMEOUT", two.acquire([c, b, a], { wait: 100 }));
       for (const key of [a, c]) await (await one.acquire(key, { wait: LONG_WAIT_MS })).release();
       await inTheWay.release();
       const all = await two.acquire([c, a, b, a], { wait: LONG_WAIT_MS });
       assert.deepEqual(new Set(all.keys), new Set([a, b, c]));
       assert.equal(all.keys.length, 3);
       assert.throws(() => (all as Lease).fence);
-      grew(inTheWay.fence, all.fenceOf(b));
+      assertLarger(inTheWay.fence, all.fenceOf(b));
       for (const key of [a, b, c]) assert.equal(await one.tryAcquire(key), null);
       assert.equal(await all.release(), true);
-      for (const key of [a, b, c]) must(await one.tryAcquire(key), key);
+      for (const key of [a, b, c]) required(await one.tryAcquire(key), key);
     },
   },
   {
@@ -127,7 +128,7 @@ export const kindCases: readonly ApiCase[] = [
           await sleep(2);
           for (const key of wanted) inside.delete(key);
         };
-        const locks = must(all[i % 3], "the locks");
+        const locks = required(all[i % 3], "the locks");
         await ctx.unlessStalled(() => locks.using(wanted, { wait: LONG_WAIT_MS }, section));
       };
       await Promise.all(Array.from({ length: 18 }, (_none, i) => task(i)));
@@ -151,7 +152,7 @@ export const kindCases: readonly ApiCase[] = [
         [{ ran: true, result: 7 }],
       );
       for (;;) {
-        const { ran } = await once(must(replicas[1], "a replica"));
+        const { ran } = await once(required(replicas[1], "a replica"));
         const elapsedMs = ctx.nowMs() - sinceMs;
         if (ran) {
           assert.ok(elapsedMs >= KEPT_MS, `it ran again after ${elapsedMs} ms`);
@@ -172,10 +173,10 @@ export const kindCases: readonly ApiCase[] = [
       const locks = await ctx.locks();
       const key = ctx.key();
       const lacks = (name: Kind): boolean => !ctx.guarantees.kinds.includes(name);
-      if (lacks("shared")) await fails("ERR_LOCK_UNSUPPORTED", locks.acquire(key, { mode: "shared" }));
-      if (lacks("semaphore")) await fails("ERR_LOCK_UNSUPPORTED", locks.acquire(key, { limit: 2 }));
+      if (lacks("shared")) await rejectsWith("ERR_LOCK_UNSUPPORTED", locks.acquire(key, { mode: "shared" }));
+      if (lacks("semaphore")) await rejectsWith("ERR_LOCK_UNSUPPORTED", locks.acquire(key, { limit: 2 }));
       if (lacks("keep"))
-        await fails(
+        await rejectsWith(
           "ERR_LOCK_UNSUPPORTED",
           locks.once(key, { atLeast: 100 }, () => 1),
         );

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { LockLostError } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { LONG_WAIT_MS, arrives, sleep } from "../io.ts";
-import { windows } from "../needs.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { LONG_WAIT_MS, waitFor, sleep } from "../io.ts";
+import { windows } from "../requirements.ts";
 
 /** Blocks the event loop, as a long computation would. */
 function block(ms: number): void {
@@ -56,9 +56,9 @@ export const leaseCases: readonly ApiCase[] = [
       assert.ok(lease.signal.reason instanceof LockLostError, "the reason of the signal is the loss");
       assert.throws(() => lease.assertHeld(), LockLostError);
       assert.equal(await lease.release(), false);
-      await fails("ERR_LOCK_LOST", lease.extend());
+      await rejectsWith("ERR_LOCK_LOST", lease.extend());
       assert.equal(next.held, true);
-      grew(lease.fence, next.fence);
+      assertLarger(lease.fence, next.fence);
       assert.equal(await next.verify(), true);
     },
   },
@@ -77,7 +77,7 @@ export const leaseCases: readonly ApiCase[] = [
       assert.equal(lease.remaining, 0);
       const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       assert.equal(lease.held, false);
-      grew(lease.fence, next.fence);
+      assertLarger(lease.fence, next.fence);
       assert.equal(await lease.release(), false);
       assert.equal(await next.verify(), true);
     },
@@ -115,7 +115,7 @@ export const leaseCases: readonly ApiCase[] = [
       const next = await two.acquire(key, { wait: LONG_WAIT_MS });
       assert.ok(ctx.nowMs() - sinceMs >= 3_400, "it ended long before maxHold");
       assert.equal(lease.held, false);
-      await arrives("the signal of the loss", () => lease.signal.aborted);
+      await waitFor("the signal of the loss", () => lease.signal.aborted);
       assert.equal(await next.verify(), true);
     },
   },
@@ -130,7 +130,7 @@ export const leaseCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key);
       assert.equal(await lease.release(), true);
-      const next = must(await two.tryAcquire(key), "the lease of the next");
+      const next = required(await two.tryAcquire(key), "the lease of the next");
       await lease.release();
       await lease[Symbol.asyncDispose]();
       assert.equal(await next.verify(), true);
@@ -148,11 +148,11 @@ export const leaseCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       assert.equal(await two.revoke(key, { reason: "nobody has it" }), false);
-      const error = await fails<LockLostError>(
+      const error = await rejectsWith<LockLostError>(
         "ERR_LOCK_LOST",
         one.using(key, { ttl: 3_000 }, async (lease) => {
           assert.equal(await two.revoke(key, { reason: "maintenance", fence: lease.fence }), true);
-          await arrives("the loss", () => lease.signal.aborted);
+          await waitFor("the loss", () => lease.signal.aborted);
           assert.equal(lease.held, false);
           return "half done";
         }),
@@ -160,7 +160,7 @@ export const leaseCases: readonly ApiCase[] = [
       assert.equal(error.reason, "revoked");
       assert.equal(error.result, "half done");
       const next = await two.acquire(key, { wait: LONG_WAIT_MS });
-      grew(BigInt(must(error.fence, "the fence of the lost lease")), next.fence);
+      assertLarger(BigInt(required(error.fence, "the fence of the lost lease")), next.fence);
     },
   },
   {
@@ -174,11 +174,14 @@ export const leaseCases: readonly ApiCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key, { ttl: 10_000 });
       assert.equal(await two.revoke(key, { reason: "maintenance" }), true);
-      await arrives("the loss", () => lease.signal.aborted);
+      await waitFor("the loss", () => lease.signal.aborted);
       assert.equal(await two.tryAcquire(key, { ttl: 10_000 }), null);
       assert.equal(await lease.release(), false);
-      await arrives("the end of its record", async () => (await two.inspect(key)) === null);
-      grew(lease.fence, must(await two.tryAcquire(key, { ttl: 10_000 }), "the lease of the next").fence);
+      await waitFor("the end of its record", async () => (await two.inspect(key)) === null);
+      assertLarger(
+        lease.fence,
+        required(await two.tryAcquire(key, { ttl: 10_000 }), "the lease of the next").fence,
+      );
     },
   },
   {
@@ -191,17 +194,17 @@ export const leaseCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const key = ctx.key();
       const lease = await one.acquire(key);
-      await fails(
+      await rejectsWith(
         "ERR_FENCE_STALE",
         two.revoke(key, { reason: "too late", force: true, fence: lease.fence - 1n }),
       );
       assert.equal(await lease.verify(), true);
       assert.equal(await two.revoke(key, { reason: "now", force: true }), true);
-      const next = must(await two.tryAcquire(key), "the lease of the next");
+      const next = required(await two.tryAcquire(key), "the lease of the next");
       assert.equal(await lease.verify(), false);
       assert.equal(lease.held, false);
       assert.equal(lease.signal.aborted, true);
-      grew(lease.fence, next.fence);
+      assertLarger(lease.fence, next.fence);
       assert.equal(await next.verify(), true);
     },
   },

@@ -1,11 +1,12 @@
-// Many at once, and what is left behind: the counter fuzz, hand-offs, reports and close through the public API.
+// Many at once, and what is left behind: the counter fuzz, hand-offs, reports and close through the
+// public API.
 
 import assert from "node:assert/strict";
 import type { Lease, Locks } from "../../index.ts";
 import type { ApiCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { LONG_WAIT_MS, later, sleep } from "../io.ts";
-import { judge } from "../sections.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { LONG_WAIT_MS, handled, sleep } from "../io.ts";
+import { checkSections } from "../critical-section-log.ts";
 import { AWKWARD_KEYS } from "./names.ts";
 
 /** How long `close` keeps the lease of a plain acquire for its owner. */
@@ -34,7 +35,7 @@ export const manyCases: readonly ApiCase[] = [
       let counter = 0;
       const task = async (who: number): Promise<void> => {
         for (let turn = 0; turn < 8; turn += 1) {
-          const locks = must(all[who % all.length], "the locks");
+          const locks = required(all[who % all.length], "the locks");
           const section = async (lease: Lease): Promise<void> => {
             log.push(`begin ${lease.fence} ${who}`);
             const value = counter;
@@ -48,7 +49,7 @@ export const manyCases: readonly ApiCase[] = [
         }
       };
       await Promise.all(Array.from({ length: 12 }, (_none, who) => task(who)));
-      assert.equal(judge(log, lost).finished, 96);
+      assert.equal(checkSections(log, lost).finished, 96);
       assert.equal(counter, 96);
     },
   },
@@ -65,7 +66,7 @@ export const manyCases: readonly ApiCase[] = [
       const section = (lease: Lease): void => void fences.push(lease.fence);
       const task = (): Promise<void> => locks.using(key, { wait: LONG_WAIT_MS }, section);
       await Promise.all(Array.from({ length: 1_000 }, task));
-      for (let i = 1; i < fences.length; i += 1) grew(fences[i - 1] as bigint, fences[i] as bigint);
+      for (let i = 1; i < fences.length; i += 1) assertLarger(fences[i - 1] as bigint, fences[i] as bigint);
       assert.equal(fences.length, 1_000);
       assert.equal(await locks.inspect(key), null);
     },
@@ -81,7 +82,7 @@ export const manyCases: readonly ApiCase[] = [
       const [first, second] = [ctx.key("jobs/"), ctx.key("users/")];
       const lease = await one.acquire(first);
       const special = await one.acquire(second, { label: "special" });
-      const info = must(await two.inspect(first), "the lock");
+      const info = required(await two.inspect(first), "the lock");
       assert.deepEqual(
         info.holders.map(({ label, fence }) => [label, fence]),
         [["worker 1", lease.fence]],
@@ -107,9 +108,9 @@ export const manyCases: readonly ApiCase[] = [
         assert.equal(await two.tryAcquire(key), null, JSON.stringify(key).slice(0, 40));
       assert.deepEqual(await listed(two), [...AWKWARD_KEYS].sort());
       await Promise.all(leases.map((lease) => lease.release()));
-      await fails("ERR_LOCK_ARGUMENT", one.acquire(""));
-      await fails("ERR_LOCK_ARGUMENT", one.acquire("x".repeat(4_097)));
-      await fails("ERR_LOCK_ARGUMENT", one.acquire("half of a pair \ud83d"));
+      await rejectsWith("ERR_LOCK_ARGUMENT", one.acquire(""));
+      await rejectsWith("ERR_LOCK_ARGUMENT", one.acquire("x".repeat(4_097)));
+      await rejectsWith("ERR_LOCK_ARGUMENT", one.acquire("half of a pair \ud83d"));
     },
   },
   {
@@ -123,16 +124,16 @@ export const manyCases: readonly ApiCase[] = [
       const [key, other] = [ctx.key(), ctx.key()];
       const held = await one.acquire(key);
       const kept = await two.acquire(other);
-      const waiting = later(fails("ERR_LOCK_ABORTED", one.acquire(other, { wait: LONG_WAIT_MS })));
+      const waiting = handled(rejectsWith("ERR_LOCK_ABORTED", one.acquire(other, { wait: LONG_WAIT_MS })));
       await ctx.untilWaiting(two, other);
       const sinceMs = ctx.nowMs();
       await one.close();
       await waiting;
       assert.ok(ctx.nowMs() - sinceMs <= PLAIN_LEASE_MS + ctx.slackMs, "close took too long");
       assert.equal(held.held, false);
-      must(await two.tryAcquire(key), "the key that was released");
+      required(await two.tryAcquire(key), "the key that was released");
       assert.deepEqual((await two.inspect(other))?.waiters ?? [], []);
-      await fails("ERR_LOCK_ABORTED", one.acquire(key));
+      await rejectsWith("ERR_LOCK_ABORTED", one.acquire(key));
       await one.close();
       await two.close();
       assert.equal(kept.held, false);

@@ -1,9 +1,10 @@
-// Attempts that are repeated, given up or late. A reply can be lost, so the same id may ask again at any time (P8).
+// Attempts that are repeated, given up or late. A reply can be lost, so the same id may ask again at any
+// time (P8).
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
 import { makeIo } from "../io.ts";
-import { leases } from "../needs.ts";
+import { leases } from "../requirements.ts";
 
 export const attemptCases: readonly ContractCase[] = [
   {
@@ -14,9 +15,9 @@ export const attemptCases: readonly ContractCase[] = [
     needs: [],
     async run(ctx) {
       const store = await ctx.open();
-      const a = ctx.party(store, ctx.key(), { label: "a" });
-      const first = await a.take();
-      const second = await a.take();
+      const a = ctx.client(store, ctx.key(), { label: "a" });
+      const first = await a.acquire();
+      const second = await a.acquire();
       assert.deepEqual(second.fences, first.fences);
       assert.equal(second.reservedFences, first.reservedFences);
       assert.equal((await ctx.inspect(store, a.request.keys[0] as string))?.holders.length, 1);
@@ -31,13 +32,13 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
       await ctx.pass(ctx.shortTtlMs / 2);
-      await a.take();
+      await a.acquire();
       const endMs = a.endsAtMs();
-      await ctx.first([b], endMs - ctx.nowMs() + a.request.graceMs);
+      await ctx.firstGranted([b], endMs - ctx.nowMs() + a.request.graceMs);
       assert.ok(ctx.nowMs() >= endMs, "the second attempt did not move the end");
     },
   },
@@ -50,14 +51,14 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      const first = await a.takeDirect();
-      await a.take();
-      await b.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      const first = await a.acquireDirect();
+      await a.acquire();
+      await b.expectBusy();
       if (first !== null) assert.deepEqual(a.fences, first.fences);
       assert.equal(await a.releaseDirect(), "released");
-      await ctx.first([b], ctx.guarantees.pollMs);
+      await ctx.firstGranted([b], ctx.guarantees.pollMs);
       assert.ok(b.fence > a.fence, "the next fence is not larger");
       assert.equal(await a.releaseDirect(), "not-held");
     },
@@ -71,16 +72,16 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const hasty = ctx.party(two, key, { label: "hasty", queue: false });
-      const patient = ctx.party(two, key, { label: "patient" });
-      await a.take();
-      await hasty.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const hasty = ctx.client(two, key, { label: "hasty", queue: false });
+      const patient = ctx.client(two, key, { label: "patient" });
+      await a.acquire();
+      await hasty.expectBusy();
       const waiters = (await ctx.inspect(one, key))?.waiters ?? [];
       assert.deepEqual(waiters, []);
-      await patient.refused();
+      await patient.expectBusy();
       await a.release();
-      await patient.take();
+      await patient.acquire();
       await patient.release();
       assert.equal(await ctx.inspect(one, key), null);
     },
@@ -95,10 +96,10 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      const hasty = ctx.party(store, key, { label: "hasty", queue: false });
-      await a.take();
-      await hasty.refused();
+      const a = ctx.client(store, key, { label: "a" });
+      const hasty = ctx.client(store, key, { label: "hasty", queue: false });
+      await a.acquire();
+      await hasty.expectBusy();
       await a.release();
       assert.deepEqual(await hasty.repeat(), { ended: true });
       assert.equal(await ctx.inspect(store, key), null);
@@ -113,10 +114,10 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a" });
+      await a.acquire();
       await a.release();
-      await a.ended();
+      await a.expectEnded();
       assert.equal(await ctx.inspect(store, key), null);
     },
   },
@@ -130,17 +131,17 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const waiting = ctx.party(store, key, { label: "waiting" });
-      const early = ctx.party(store, key, { label: "early" });
-      const a = ctx.party(store, key, { label: "a" });
-      await a.take();
-      await waiting.refused();
+      const waiting = ctx.client(store, key, { label: "waiting" });
+      const early = ctx.client(store, key, { label: "early" });
+      const a = ctx.client(store, key, { label: "a" });
+      await a.acquire();
+      await waiting.expectBusy();
       await waiting.abandon();
-      await waiting.ended();
+      await waiting.expectEnded();
       assert.deepEqual((await ctx.inspect(store, key))?.waiters ?? [], []);
       await a.release();
       await early.abandon();
-      await early.ended();
+      await early.expectEnded();
       assert.equal(await ctx.inspect(store, key), null);
     },
   },
@@ -153,12 +154,12 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
-      await b.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
+      await b.expectBusy();
       await a.abandon();
-      await b.take();
+      await b.acquire();
       assert.equal(await a.release(), "not-held");
       assert.equal((await a.renew()).state, "lost");
       await a.abandon();
@@ -174,15 +175,15 @@ export const attemptCases: readonly ContractCase[] = [
     async run(ctx) {
       const [store, other] = [await ctx.open(), await ctx.open()];
       const keys = Array.from({ length: 8 }, () => ctx.key());
-      const holders = keys.map((key) => ctx.party(store, key, { label: "holder" }));
-      for (const holder of holders) await holder.take();
-      const waiter = ctx.party(store, keys[0] as string, { label: "waiter" });
-      await waiter.refused();
-      const early = ctx.party(store, ctx.key(), { label: "early" });
+      const holders = keys.map((key) => ctx.client(store, key, { label: "holder" }));
+      for (const holder of holders) await holder.acquire();
+      const waiter = ctx.client(store, keys[0] as string, { label: "waiter" });
+      await waiter.expectBusy();
+      const early = ctx.client(store, ctx.key(), { label: "early" });
       const requests = [early, waiter, ...holders].map(({ request }) => request);
       assert.deepEqual(await store.abandon(requests, makeIo()), []);
-      for (const key of keys) await ctx.party(other, key, { label: "next" }).take();
-      for (const party of [early, waiter]) await party.ended();
+      for (const key of keys) await ctx.client(other, key, { label: "next" }).acquire();
+      for (const client of [early, waiter]) await client.expectEnded();
       assert.deepEqual(await store.abandon([], makeIo()), []);
     },
   },

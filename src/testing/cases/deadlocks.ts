@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import type { AcquireOptions, DeadlockError, Locks } from "../../index.ts";
 import type { ApiCase, ProcessCase } from "../case.ts";
-import { fails, must } from "../checks.ts";
-import { arrives, later, LONG_WAIT_MS, meeting, sleep } from "../io.ts";
-import { kind, severalProcesses } from "../needs.ts";
+import { rejectsWith, required } from "../checks.ts";
+import { waitFor, handled, LONG_WAIT_MS, barrier, sleep } from "../io.ts";
+import { kind, severalProcesses } from "../requirements.ts";
 
 /** How soon a circle is found (P15). */
 const FOUND_MS = 2_000;
@@ -31,7 +31,7 @@ async function greedy(
       await locks.using(second, { ...PATIENT, label, ...options.second }, () => {});
       return { label, refused: null };
     } catch (error) {
-      return { label, refused: await fails<DeadlockError>("ERR_LOCK_DEADLOCK", Promise.reject(error)) };
+      return { label, refused: await rejectsWith<DeadlockError>("ERR_LOCK_DEADLOCK", Promise.reject(error)) };
     }
   });
 }
@@ -56,7 +56,7 @@ export const deadlockCases: readonly ApiCase[] = [
       const events: string[] = [];
       for (const locks of [one, two]) locks.on("deadlock", ({ label }) => events.push(label));
       const sinceMs = ctx.nowMs();
-      const all = meeting(2);
+      const all = barrier(2);
       const outcomes = await Promise.all([greedy(one, "one", all, [a, b]), greedy(two, "two", all, [b, a])]);
       const tookMs = ctx.nowMs() - sinceMs;
       assert.ok(tookMs <= FOUND_MS + ctx.slackMs, `it took ${tookMs} ms`);
@@ -67,7 +67,7 @@ export const deadlockCases: readonly ApiCase[] = [
       ]);
       assert.match(message, /one holds .* two holds|two holds .* one holds/);
       assert.deepEqual(events, [
-        must(
+        required(
           outcomes.find((one_) => one_.refused !== null),
           "the victim",
         ).label,
@@ -76,7 +76,7 @@ export const deadlockCases: readonly ApiCase[] = [
       // the other released.
       const areFree = async (): Promise<boolean> =>
         (await one.inspect(a)) === null && (await one.inspect(b)) === null;
-      await arrives("the end of both keys", areFree);
+      await waitFor("the end of both keys", areFree);
     },
   },
   {
@@ -89,8 +89,8 @@ export const deadlockCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const [a, b] = [ctx.key("a"), ctx.key("b")];
       const options = { first: { mode: "shared" } } as const;
-      const reader = must(await two.tryAcquire(a, { mode: "shared" }), "a reader beside them");
-      const all = meeting(2);
+      const reader = required(await two.tryAcquire(a, { mode: "shared" }), "a reader beside them");
+      const all = barrier(2);
       const circle = [greedy(one, "one", all, [a, b], options), greedy(two, "two", all, [b, a], options)];
       await sleep(200);
       await reader.release();
@@ -107,8 +107,8 @@ export const deadlockCases: readonly ApiCase[] = [
       const [one, two] = [await ctx.locks(), await ctx.locks()];
       const [a, s] = [ctx.key("a"), ctx.key("s")];
       const limit = 3;
-      const outside = must(await two.tryAcquire(s, { limit, permits: 2 }), "the permits outside");
-      const all = meeting(2);
+      const outside = required(await two.tryAcquire(s, { limit, permits: 2 }), "the permits outside");
+      const all = barrier(2);
       const waits = Promise.all([
         greedy(one, "one", all, [s, a], { first: { limit } }),
         greedy(two, "two", all, [a, s], { second: { limit, permits: 2 } }),
@@ -116,7 +116,7 @@ export const deadlockCases: readonly ApiCase[] = [
       await sleep(1_500);
       await outside.release();
       for (const { refused } of await waits) assert.equal(refused, null, refused?.message);
-      const again = meeting(2);
+      const again = barrier(2);
       oneVictim(
         await Promise.all([
           greedy(one, "one", again, [s, a], { first: { limit } }),
@@ -133,7 +133,7 @@ export const deadlockCases: readonly ApiCase[] = [
     needs: [],
     async run(ctx) {
       const each = [await ctx.locks(), await ctx.locks(), await ctx.locks()];
-      const all = meeting(3);
+      const all = barrier(3);
       const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c"), ctx.key("d")] as [
         string,
         string,
@@ -147,7 +147,7 @@ export const deadlockCases: readonly ApiCase[] = [
       const hold = async (): Promise<void> => {
         while (!over) await sleep(20);
       };
-      const end = later(three.using(keys[3], hold));
+      const end = handled(three.using(keys[3], hold));
       const chain = [
         greedy(one, "one", all, [keys[0], keys[1]]),
         greedy(two, "two", all, [keys[1], keys[2]]),
@@ -157,7 +157,7 @@ export const deadlockCases: readonly ApiCase[] = [
       const noted = async (): Promise<string | undefined> =>
         (await one.inspect(keys[1]))?.holders[0]?.waitingFor;
       try {
-        await arrives("the note of what a holder waits for", async () => (await noted()) !== undefined);
+        await waitFor("the note of what a holder waits for", async () => (await noted()) !== undefined);
         assert.equal(await noted(), keys[2]);
       } finally {
         over = true;
@@ -179,7 +179,7 @@ export const deadlockProcessCases: readonly ProcessCase[] = [
     async run(ctx) {
       const children = await ctx.children(3);
       const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c")];
-      const key = (i: number): string => must(keys[i % 3], "the key");
+      const key = (i: number): string => required(keys[i % 3], "the key");
       await Promise.all(children.map((child, i) => child.call("acquire", { as: "first", key: key(i) })));
       const sinceMs = ctx.nowMs();
       let [victims, tookMs] = [0, 0];

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import type { Election, Lease, Locks } from "../../index.ts";
 import type { ApiCase, ProcessCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { arrives, later, sleep } from "../io.ts";
-import { severalProcesses } from "../needs.ts";
-import { judge } from "../sections.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { waitFor, handled, sleep } from "../io.ts";
+import { severalProcesses } from "../requirements.ts";
+import { checkSections } from "../critical-section-log.ts";
 
 const TERMS = 100;
 
@@ -38,19 +38,19 @@ export const electionCases: readonly ApiCase[] = [
           else lost.add(String(who));
         });
       const elections = all.map(campaign);
-      await arrives("the last term", () => terms >= TERMS);
+      await waitFor("the last term", () => terms >= TERMS);
       await Promise.all(elections.map((election) => election.close()));
-      const { finished, unfinished } = judge(log, lost);
+      const { finished, unfinished } = checkSections(log, lost);
       assert.ok(finished + unfinished >= TERMS, "terms are missing");
       const isExcused = ctx.stalledMs > ctx.guarantees.claimMs / 2;
       assert.ok(unfinished === 0 || isExcused, `${unfinished} terms were lost`);
       const led = new Set(log.map((line) => line.split(" ")[2])).size;
       if (ctx.guarantees.order === "fifo") assert.equal(led, 3, `only ${led} ever led`);
-      // A candidate whose attempt was under way when it was closed may be granted once more, and gives the key back after its caller
-      // has been told.
+      // A candidate whose attempt was under way when it was closed may be granted once more, and gives
+      // the key back after its caller has been told.
       const [first] = all as [Locks];
       let free = 0;
-      await arrives("the end of all candidates", async () => {
+      await waitFor("the end of all candidates", async () => {
         await sleep(20);
         free = (await first.inspect(name)) === null ? free + 1 : 0;
         return free === 5;
@@ -73,26 +73,26 @@ export const electionCases: readonly ApiCase[] = [
       const observer = three.elect(name);
       assert.equal(await observer.leader(), null);
       const seen: (string | null)[] = [];
-      const watching = later(
+      const watching = handled(
         (async () => {
           for await (const leader of observer.changes()) seen.push(leader?.label ?? null);
         })(),
       );
       const first = one.elect(name, untilEnd);
-      await arrives("the first leader", () => first.isLeader);
-      const term = must(await observer.leader(), "the leader").fence;
+      await waitFor("the first leader", () => first.isLeader);
+      const term = required(await observer.leader(), "the leader").fence;
       const second = two.elect(name, untilEnd);
       await sleep(100);
       assert.equal(second.isLeader, false);
-      await arrives("the sight of the first", () => seen.includes("one"));
+      await waitFor("the sight of the first", () => seen.includes("one"));
       await first.resign();
       assert.equal(first.isLeader, false);
       const soonMs = ctx.guarantees.pollMs + ctx.slackMs;
-      await arrives("the second leader", () => second.isLeader, soonMs);
-      grew(term, must(await observer.leader(), "the second leader").fence);
-      await arrives("the sight of the second", () => seen.includes("two"));
+      await waitFor("the second leader", () => second.isLeader, soonMs);
+      assertLarger(term, required(await observer.leader(), "the second leader").fence);
+      await waitFor("the sight of the second", () => seen.includes("two"));
       await second.close();
-      await arrives("the return of the first", () => first.isLeader, soonMs);
+      await waitFor("the return of the first", () => first.isLeader, soonMs);
       await Promise.all([first.close(), observer.close()]);
       await Promise.all([first.closed, second.closed, observer.closed, watching]);
       assert.equal(await three.inspect(name), null);
@@ -116,15 +116,15 @@ export const electionCases: readonly ApiCase[] = [
         await untilEnd(lease);
         throw lease.signal.reason;
       });
-      await arrives("the first term", () => fences.length === 1);
+      await waitFor("the first term", () => fences.length === 1);
       assert.equal((await election.leader())?.label, "the leader");
       await two.revoke(other, { reason: "too long in office", force: true });
-      await arrives("the second term", () => fences.length === 2);
-      grew(must(fences[0], "a term"), must(fences[1], "a term"));
+      await waitFor("the second term", () => fences.length === 2);
+      assertLarger(required(fences[0], "a term"), required(fences[1], "a term"));
       await one.close();
       await election.closed;
       assert.equal(election.isLeader, false);
-      await fails("ERR_LOCK_ABORTED", (async () => one.elect(name, untilEnd))());
+      await rejectsWith("ERR_LOCK_ABORTED", (async () => one.elect(name, untilEnd))());
     },
   },
 ];
@@ -151,7 +151,7 @@ export const electionProcessCases: readonly ProcessCase[] = [
       assert.equal(election.isLeader, false);
       const killedAtMs = ctx.nowMs();
       await child.kill();
-      await arrives("the next leader", () => election.isLeader);
+      await waitFor("the next leader", () => election.isLeader);
       const tookMs = ctx.nowMs() - killedAtMs;
       const { freeAfterCrashMs, pollMs } = ctx.guarantees;
       const boundMs = (freeAfterCrashMs === "lease" ? ttl + graceMs : freeAfterCrashMs) + pollMs;
@@ -159,7 +159,7 @@ export const electionProcessCases: readonly ProcessCase[] = [
         tookMs <= boundMs + ctx.slackMs,
         `the next leader came after ${tookMs} ms, bound ${boundMs} ms`,
       );
-      grew(BigInt(fence), term);
+      assertLarger(BigInt(fence), term);
       await election.close();
     },
   },

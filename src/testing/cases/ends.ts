@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
 import { makeIo } from "../io.ts";
-import { leases } from "../needs.ts";
+import { leases } from "../requirements.ts";
 
 export const endCases: readonly ContractCase[] = [
   {
@@ -15,11 +15,11 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: 200, graceMs: 100 });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs: 200, graceMs: 100 });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
       const endMs = a.endsAtMs();
-      await ctx.first([b], endMs - ctx.nowMs() + 100);
+      await ctx.firstGranted([b], endMs - ctx.nowMs() + 100);
       // Half of the grace may go to clocks that run at different rates.
       assert.ok(ctx.nowMs() >= endMs + 50, "the successor was granted before ttl and grace were over");
     },
@@ -34,16 +34,16 @@ export const endCases: readonly ContractCase[] = [
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
       const ttlMs = ctx.virtual === null ? 2_000 : 200;
-      const a = ctx.party(one, key, { label: "a", ttlMs });
-      const b = ctx.party(two, key, { label: "b", queue: false });
-      const first = await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs });
+      const b = ctx.client(two, key, { label: "b", queue: false });
+      const first = await a.acquire();
       for (let turn = 0; turn < 8; turn += 1) {
         await ctx.pass(ttlMs / 4);
         const answer = await a.renew();
         assert.ok(answer.state === "renewed" || answer.state === "held", `the renewal was ${answer.state}`);
-        await b.refused();
+        await b.expectBusy();
       }
-      const again = await a.take();
+      const again = await a.acquire();
       assert.deepEqual(again.fences, first.fences);
     },
   },
@@ -56,13 +56,13 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a", ttlMs: 200 });
-      const b = ctx.party(store, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a", ttlMs: 200 });
+      const b = ctx.client(store, key, { label: "b" });
+      await a.acquire();
       await ctx.expire(a);
       assert.equal((await a.renew()).state, "lost");
       assert.equal(await ctx.inspect(store, key), null);
-      await b.take();
+      await b.acquire();
       assert.equal((await a.renew()).state, "lost");
       assert.equal(await b.owns(), true);
       assert.equal(await a.owns(), false);
@@ -76,10 +76,10 @@ export const endCases: readonly ContractCase[] = [
     needs: [],
     async run(ctx) {
       const store = await ctx.open();
-      const live = ctx.party(store, ctx.key("live"), { label: "live" });
-      const gone = ctx.party(store, ctx.key("gone"), { label: "gone" });
-      const other = ctx.party(store, ctx.key("other"), { label: "other" });
-      for (const party of [live, gone, other]) await party.take();
+      const live = ctx.client(store, ctx.key("live"), { label: "live" });
+      const gone = ctx.client(store, ctx.key("gone"), { label: "gone" });
+      const other = ctx.client(store, ctx.key("other"), { label: "other" });
+      for (const client of [live, gone, other]) await client.acquire();
       await gone.release();
       const answers = await store.renew([live.item(), gone.item(), other.item()], makeIo());
       const alive = answers.map((answer) => answer.state === "renewed" || answer.state === "held");
@@ -97,14 +97,14 @@ export const endCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
       await ctx.pass(100);
       const answer = await a.renew();
       assert.equal(answer.state, "renewed");
       const endMs = a.endsAtMs();
-      await ctx.first([b], endMs - ctx.nowMs() + a.request.graceMs);
+      await ctx.firstGranted([b], endMs - ctx.nowMs() + a.request.graceMs);
       assert.ok(
         ctx.nowMs() >= endMs,
         "the successor was granted while the holder still believed in its lease",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { leases } from "../needs.ts";
+import { leases } from "../requirements.ts";
 
 export const exclusionCases: readonly ContractCase[] = [
   {
@@ -14,17 +14,17 @@ export const exclusionCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      const sameStore = ctx.party(one, key, { label: "c", queue: false });
-      await a.take();
-      await b.refused();
-      await sameStore.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      const sameStore = ctx.client(one, key, { label: "c", queue: false });
+      await a.acquire();
+      await b.expectBusy();
+      await sameStore.expectBusy();
       assert.equal(await a.owns(), true);
       assert.equal(await b.owns(), false);
       assert.equal(await a.release(), "released");
-      await b.take();
-      await sameStore.refused();
+      await b.acquire();
+      await sameStore.expectBusy();
       assert.equal(await a.owns(), false);
     },
   },
@@ -37,14 +37,14 @@ export const exclusionCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      const stranger = ctx.party(store, key, { label: "stranger", queue: false });
-      const third = ctx.party(store, key, { label: "third", queue: false });
-      await a.take();
-      await stranger.refused();
+      const a = ctx.client(store, key, { label: "a" });
+      const stranger = ctx.client(store, key, { label: "stranger", queue: false });
+      const third = ctx.client(store, key, { label: "third", queue: false });
+      await a.acquire();
+      await stranger.expectBusy();
       stranger.grant = a.grant;
       assert.equal(await stranger.release(), "not-held");
-      await third.refused();
+      await third.expectBusy();
       assert.equal(await a.owns(), true);
     },
   },
@@ -57,10 +57,10 @@ export const exclusionCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      const stranger = ctx.party(store, key, { label: "stranger", queue: false });
-      await a.take();
-      await stranger.refused();
+      const a = ctx.client(store, key, { label: "a" });
+      const stranger = ctx.client(store, key, { label: "stranger", queue: false });
+      await a.acquire();
+      await stranger.expectBusy();
       stranger.grant = a.grant;
       assert.equal((await stranger.renew()).state, "lost");
       assert.equal(await stranger.owns(), false);
@@ -76,15 +76,15 @@ export const exclusionCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: 200 });
-      const b = ctx.party(two, key, { label: "b" });
-      const c = ctx.party(two, key, { label: "c", queue: false });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs: 200 });
+      const b = ctx.client(two, key, { label: "b" });
+      const c = ctx.client(two, key, { label: "c", queue: false });
+      await a.acquire();
       await ctx.expire(a);
-      await b.take();
+      await b.acquire();
       assert.equal(await a.release(), "not-held");
       assert.equal(await b.owns(), true);
-      await c.refused();
+      await c.expectBusy();
     },
   },
   {
@@ -96,11 +96,11 @@ export const exclusionCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      const b = ctx.party(store, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a" });
+      const b = ctx.client(store, key, { label: "b" });
+      await a.acquire();
       assert.equal(await a.release(), "released");
-      await b.take();
+      await b.acquire();
       assert.equal(await a.release(), "not-held");
       assert.equal(await b.owns(), true);
     },

@@ -1,32 +1,33 @@
-// Fences: no two grants of a key share one, and every later grant has a larger one, whatever ended the grant before (P3).
+// Fences: no two grants of a key share one, and every later grant has a larger one, whatever ended the
+// grant before (P3).
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
+import { assertLarger } from "../checks.ts";
 import type { ContractContext } from "../contract-context.ts";
 import { makeIo } from "../io.ts";
-import { hasServer, kind, leases, machineClock } from "../needs.ts";
-import type { Party } from "../party.ts";
+import { hasServer, kind, leases, machineClock } from "../requirements.ts";
+import type { TestClient } from "../test-client.ts";
 
 const MAX_FENCE = 2n ** 63n - 1n;
 
 /**
- * A grant, what ends it, and the next grant from another opened store: the fence must have passed all that the holder
- * can have used, whatever the clock of the store says.
+ * A grant, what ends it, and the next grant from another opened store: the fence must have passed all
+ * that the holder can have used, whatever the clock of the store says.
  */
 async function grows(
   ctx: ContractContext,
-  end: (holder: Party) => Promise<void>,
+  end: (holder: TestClient) => Promise<void>,
   { ttlMs = 30_000 } = {},
 ): Promise<void> {
   const key = ctx.key();
   let before = 0n;
   for (let turn = 0; turn < 4; turn += 1) {
-    const party = ctx.party(await ctx.open(), key, { ttlMs, label: `holder ${turn}` });
-    await party.take();
-    grew(before, party.fence);
-    before = party.topFence;
-    await end(party);
+    const client = ctx.client(await ctx.open(), key, { ttlMs, label: `holder ${turn}` });
+    await client.acquire();
+    assertLarger(before, client.fence);
+    before = client.topFence;
+    await end(client);
   }
 }
 
@@ -38,12 +39,12 @@ export const fenceCases: readonly ContractCase[] = [
     level: "contract",
     needs: [],
     async run(ctx) {
-      const party = ctx.party(await ctx.open(), ctx.key());
-      const grant = await party.take();
+      const client = ctx.client(await ctx.open(), ctx.key());
+      const grant = await client.acquire();
       assert.equal(grant.fences.length, 1);
       assert.ok(
-        party.fence > 0n && party.topFence <= MAX_FENCE,
-        `fence ${party.fence}, room ${grant.reservedFences}`,
+        client.fence > 0n && client.topFence <= MAX_FENCE,
+        `fence ${client.fence}, room ${grant.reservedFences}`,
       );
       assert.equal(Number.isSafeInteger(grant.reservedFences) && grant.reservedFences >= 0, true);
     },
@@ -59,12 +60,13 @@ export const fenceCases: readonly ContractCase[] = [
       const key = ctx.key();
       let before = 0n;
       for (let turn = 0; turn < 20; turn += 1) {
-        const party = ctx.party(store, key);
-        const grant = await party.take();
-        grew(before, party.fence);
+        const client = ctx.client(store, key);
+        const grant = await client.acquire();
+        assertLarger(before, client.fence);
         // As if the lease had been handed on inside the process: up to the last number of its room.
-        before = turn % 2 === 0 ? party.fence + BigInt(Math.min(turn, grant.reservedFences)) : party.topFence;
-        assert.equal(await party.release([before]), "released");
+        before =
+          turn % 2 === 0 ? client.fence + BigInt(Math.min(turn, grant.reservedFences)) : client.topFence;
+        assert.equal(await client.release([before]), "released");
       }
     },
   },
@@ -149,13 +151,13 @@ export const fenceCases: readonly ContractCase[] = [
       const key = ctx.key();
       let before = 0n;
       for (let i = 0; i < 5; i += 1) {
-        const reader = ctx.party(store, key, { mode: "shared", label: `reader ${i}` });
+        const reader = ctx.client(store, key, { mode: "shared", label: `reader ${i}` });
         assert.equal(
-          (await reader.take()).reservedFences,
+          (await reader.acquire()).reservedFences,
           0,
           "only a lone holder may number its own hand-offs",
         );
-        grew(before, reader.fence);
+        assertLarger(before, reader.fence);
         before = reader.fence;
       }
     },

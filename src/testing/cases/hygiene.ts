@@ -1,9 +1,10 @@
-// Nothing left: what was released, abandoned or closed leaves neither holder nor waiter, and one fence record per name (P16).
+// Nothing left: what was released, abandoned or closed leaves neither holder nor waiter, and one fence
+// record per name (P16).
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { arrives, sleep } from "../io.ts";
-import { fifo, pushes } from "../needs.ts";
+import { waitFor, sleep } from "../io.ts";
+import { fifo, pushes } from "../requirements.ts";
 
 export const hygieneCases: readonly ContractCase[] = [
   {
@@ -16,13 +17,13 @@ export const hygieneCases: readonly ContractCase[] = [
       const [one, two] = [await ctx.open(), await ctx.open()];
       for (let i = 0; i < 20; i += 1) {
         const key = ctx.key();
-        const a = ctx.party(one, key);
-        const b = ctx.party(two, key);
-        await a.take();
-        await b.refused();
+        const a = ctx.client(one, key);
+        const b = ctx.client(two, key);
+        await a.acquire();
+        await b.expectBusy();
         if (i % 2 === 0) await b.abandon();
         await a.release();
-        if (i % 2 === 1) await (await b.take(), b.release());
+        if (i % 2 === 1) await (await b.acquire(), b.release());
       }
       assert.deepEqual(await ctx.list(one), []);
     },
@@ -37,10 +38,10 @@ export const hygieneCases: readonly ContractCase[] = [
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
       const turn = async (): Promise<void> => {
-        const a = ctx.party(one, key);
-        const b = ctx.party(two, key);
-        await a.take();
-        await b.refused();
+        const a = ctx.client(one, key);
+        const b = ctx.client(two, key);
+        await a.acquire();
+        await b.expectBusy();
         await a.release();
         await b.abandon();
       };
@@ -61,17 +62,17 @@ export const hygieneCases: readonly ContractCase[] = [
     needs: [],
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
-      const a = ctx.party(one, ctx.key(), { label: "a" });
-      const b = ctx.party(two, ctx.key(), { label: "b" });
-      await a.take();
-      await b.take();
+      const a = ctx.client(one, ctx.key(), { label: "a" });
+      const b = ctx.client(two, ctx.key(), { label: "b" });
+      await a.acquire();
+      await b.acquire();
       await b.release();
       await ctx.close(two);
       assert.equal(await a.owns(), true);
-      const third = ctx.party(await ctx.open(), a.request.keys, { label: "third", queue: false });
-      await third.refused();
+      const third = ctx.client(await ctx.open(), a.request.keys, { label: "third", queue: false });
+      await third.expectBusy();
       assert.equal(await a.release(), "released");
-      await third.take();
+      await third.acquire();
     },
   },
   {
@@ -83,15 +84,15 @@ export const hygieneCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const closed = ctx.party(two, key, { label: "closed" });
-      const next = ctx.party(one, key, { label: "next" });
-      await a.take();
-      await closed.refused();
-      await next.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const closed = ctx.client(two, key, { label: "closed" });
+      const next = ctx.client(one, key, { label: "next" });
+      await a.acquire();
+      await closed.expectBusy();
+      await next.expectBusy();
       await ctx.close(two);
       await a.release();
-      await ctx.first([next], ctx.guarantees.claimMs + closed.request.graceMs);
+      await ctx.firstGranted([next], ctx.guarantees.claimMs + closed.request.graceMs);
     },
   },
   {
@@ -103,20 +104,20 @@ export const hygieneCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const deaf = ctx.party(two, key, { label: "deaf" });
-      const control = ctx.party(two, key, { label: "control" });
-      await a.take();
-      await deaf.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const deaf = ctx.client(two, key, { label: "deaf" });
+      const control = ctx.client(two, key, { label: "control" });
+      await a.acquire();
+      await deaf.expectBusy();
       const stop = await two.subscribe?.(deaf.request, () => (deaf.notifications += 1));
       stop?.();
       await a.release();
-      await deaf.take();
-      await control.refused();
+      await deaf.acquire();
+      await control.expectBusy();
       await control.listen();
-      await control.refused();
+      await control.expectBusy();
       await deaf.release();
-      await arrives("the notification of the next", () => control.notifications > 0);
+      await waitFor("the notification of the next", () => control.notifications > 0);
       await sleep(20);
       assert.equal(deaf.notifications, 0);
     },

@@ -1,4 +1,5 @@
-// All cases, in the order in which they are run: the raw contract first, so that the plainest failure is seen first.
+// All cases, in the order in which they are run: the raw contract first, so that the plainest failure is
+// seen first.
 
 import type { Case } from "../case.ts";
 import { acquireCases } from "./api-acquire.ts";

@@ -1,12 +1,13 @@
-// Records that outlive their holder: the key stays taken for `keepMs` after the grant, whatever becomes of who took it.
+// Records that outlive their holder: the key stays taken for `keepMs` after the grant, whatever becomes
+// of who took it.
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
+import { assertLarger } from "../checks.ts";
 import type { ContractContext } from "../contract-context.ts";
 import { makeIo } from "../io.ts";
-import { kind, leases } from "../needs.ts";
-import type { Party } from "../party.ts";
+import { kind, leases } from "../requirements.ts";
+import type { TestClient } from "../test-client.ts";
 
 const KEEP_MS = 600;
 
@@ -14,21 +15,21 @@ const KEEP_MS = 600;
 async function stays(
   ctx: ContractContext,
   ttlMs: number,
-  end: (holder: Party) => Promise<void>,
+  end: (holder: TestClient) => Promise<void>,
 ): Promise<void> {
   const [one, two] = [await ctx.open(), await ctx.open()];
   const key = ctx.key();
-  const a = ctx.party(one, key, { label: "a", ttlMs, keepMs: KEEP_MS });
-  const b = ctx.party(two, key, { label: "b" });
+  const a = ctx.client(one, key, { label: "a", ttlMs, keepMs: KEEP_MS });
+  const b = ctx.client(two, key, { label: "b" });
   const sentAtMs = ctx.nowMs();
-  await a.take();
+  await a.acquire();
   await end(a);
   const kept = await ctx.inspect(two, key);
   if (ctx.nowMs() < sentAtMs + KEEP_MS)
     assert.equal(kept?.holders[0]?.kept, true, "it is shown as kept, not as held");
-  await ctx.first([b], sentAtMs + KEEP_MS - ctx.nowMs());
+  await ctx.firstGranted([b], sentAtMs + KEEP_MS - ctx.nowMs());
   assert.ok(ctx.nowMs() >= sentAtMs + KEEP_MS, "the key was given away although it had to stay taken");
-  grew(a.fence, b.fence);
+  assertLarger(a.fence, b.fence);
 }
 
 export const keepCases: readonly ContractCase[] = [
@@ -86,13 +87,13 @@ export const keepCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a", keepMs: 50 });
-      const b = ctx.party(store, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a", keepMs: 50 });
+      const b = ctx.client(store, key, { label: "b" });
+      await a.acquire();
       await ctx.pass(100);
-      await b.refused();
+      await b.expectBusy();
       assert.equal(await a.release(), "released");
-      await b.take();
+      await b.acquire();
     },
   },
   {
@@ -104,13 +105,13 @@ export const keepCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a", keepMs: 60_000 });
-      const b = ctx.party(store, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a", keepMs: 60_000 });
+      const b = ctx.client(store, key, { label: "b" });
+      await a.acquire();
       await a.release();
-      await b.refused();
+      await b.expectBusy();
       assert.equal(await store.revoke(key, { reason: "test", force: true }, makeIo()), "revoked");
-      await b.take();
+      await b.acquire();
     },
   },
 ];

@@ -1,4 +1,5 @@
-// Names are exact: different keys never meet, equal keys always do, and what is listed is what was locked (P18).
+// Names are exact: different keys never meet, equal keys always do, and what is listed is what was locked
+// (P18).
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
@@ -73,10 +74,10 @@ export const nameCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       for (const key of AWKWARD_KEYS)
-        await ctx.party(one, key, { label: JSON.stringify(key).slice(0, 40) }).take();
+        await ctx.client(one, key, { label: JSON.stringify(key).slice(0, 40) }).acquire();
       for (const key of AWKWARD_KEYS) {
         const label = `second of ${JSON.stringify(key).slice(0, 40)}`;
-        await ctx.party(two, key, { label, queue: false }).refused();
+        await ctx.client(two, key, { label, queue: false }).expectBusy();
       }
     },
   },
@@ -88,7 +89,7 @@ export const nameCases: readonly ContractCase[] = [
     needs: [],
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
-      for (const key of AWKWARD_KEYS) await ctx.party(one, key).take();
+      for (const key of AWKWARD_KEYS) await ctx.client(one, key).acquire();
       const listed = (await ctx.list(two)).map((info) => info.key);
       assert.equal(listed.length, AWKWARD_KEYS.length);
       assert.deepEqual(new Set(listed), new Set(AWKWARD_KEYS));
@@ -106,8 +107,8 @@ export const nameCases: readonly ContractCase[] = [
       const key = ctx.key();
       for (const name of names) {
         const store = await ctx.open(name);
-        const party = ctx.party(store, key, { label: name });
-        await party.take();
+        const client = ctx.client(store, key, { label: name });
+        await client.acquire();
         assert.equal((await ctx.list(store)).length, 1);
         assert.equal((await ctx.inspect(store, key))?.holders[0]?.label, name);
       }

@@ -1,12 +1,16 @@
-// The line: who waits is served in order, keeps its place while it lives, and cannot hold the others up when it is silent.
+// The line: who waits is served in order, keeps its place while it lives, and cannot hold the others up
+// when it is silent.
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
-import type { Party } from "../party.ts";
-import { fifo, leases } from "../needs.ts";
+import { assertLarger } from "../checks.ts";
+import type { TestClient } from "../test-client.ts";
+import { fifo, leases } from "../requirements.ts";
 
-/** A silent waiter loses its place only after several claim windows; virtual time can afford to look that far. */
+/**
+ * A silent waiter loses its place only after several claim windows; virtual time can afford to look that
+ * far.
+ */
 const MANY_CLAIMS = 8;
 
 export const orderCases: readonly ContractCase[] = [
@@ -19,19 +23,19 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const stores = [await ctx.open(), await ctx.open()] as const;
       const key = ctx.key();
-      const holder = ctx.party(stores[0], key, { label: "holder" });
-      await holder.take();
-      const line: Party[] = [];
+      const holder = ctx.client(stores[0], key, { label: "holder" });
+      await holder.acquire();
+      const line: TestClient[] = [];
       for (let i = 0; i < 5; i += 1) {
-        const waiter = ctx.party(stores[i % 2] ?? stores[0], key, { label: `waiter ${i}` });
-        await waiter.refused();
+        const waiter = ctx.client(stores[i % 2] ?? stores[0], key, { label: `waiter ${i}` });
+        await waiter.expectBusy();
         line.push(waiter);
       }
       await holder.release();
       for (const expected of line) {
         // The last asks first: only a place in line can put the others before it.
         const waiting = line.slice(line.indexOf(expected)).reverse();
-        const next = await ctx.first(waiting, ctx.guarantees.pollMs);
+        const next = await ctx.firstGranted(waiting, ctx.guarantees.pollMs);
         assert.equal(next.request.label, expected.request.label);
         await next.release();
       }
@@ -46,15 +50,15 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder", ttlMs: 120_000 });
-      const early = ctx.party(one, key, { label: "early" });
-      const late = ctx.party(two, key, { label: "late" });
-      await holder.take();
-      await early.refused();
-      await late.refused();
-      await ctx.beat([late, early], ctx.guarantees.claimMs * (ctx.virtual === null ? 1.5 : MANY_CLAIMS));
+      const holder = ctx.client(one, key, { label: "holder", ttlMs: 120_000 });
+      const early = ctx.client(one, key, { label: "early" });
+      const late = ctx.client(two, key, { label: "late" });
+      await holder.acquire();
+      await early.expectBusy();
+      await late.expectBusy();
+      await ctx.heartbeat([late, early], ctx.guarantees.claimMs * (ctx.virtual === null ? 1.5 : MANY_CLAIMS));
       await holder.release();
-      assert.equal((await ctx.first([late, early], ctx.guarantees.pollMs)).request.label, "early");
+      assert.equal((await ctx.firstGranted([late, early], ctx.guarantees.pollMs)).request.label, "early");
     },
   },
   {
@@ -66,14 +70,14 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder" });
-      const patient = ctx.party(two, key, { label: "patient" });
-      const hasty = ctx.party(one, key, { label: "hasty", queue: false });
-      await holder.take();
-      await patient.refused();
+      const holder = ctx.client(one, key, { label: "holder" });
+      const patient = ctx.client(two, key, { label: "patient" });
+      const hasty = ctx.client(one, key, { label: "hasty", queue: false });
+      await holder.acquire();
+      await patient.expectBusy();
       await holder.release();
-      await hasty.refused();
-      await patient.take();
+      await hasty.expectBusy();
+      await patient.acquire();
     },
   },
   {
@@ -85,17 +89,17 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder" });
-      const silent = ctx.party(two, key, { label: "silent", ttlMs: 60_000 });
-      const next = ctx.party(one, key, { label: "next" });
-      await holder.take();
+      const holder = ctx.client(one, key, { label: "holder" });
+      const silent = ctx.client(two, key, { label: "silent", ttlMs: 60_000 });
+      const next = ctx.client(one, key, { label: "next" });
+      await holder.acquire();
       await silent.listen();
-      await silent.refused();
-      await next.refused();
+      await silent.expectBusy();
+      await next.expectBusy();
       await ctx.pass(ctx.guarantees.claimMs / 10);
       await holder.release();
-      await ctx.first([next], ctx.guarantees.claimMs + silent.request.graceMs);
-      grew(holder.fence, next.fence);
+      await ctx.firstGranted([next], ctx.guarantees.claimMs + silent.request.graceMs);
+      assertLarger(holder.fence, next.fence);
       assert.equal(await silent.owns(), false);
     },
   },
@@ -109,14 +113,14 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const holder = ctx.party(store, key, { label: "holder", ttlMs: 120_000 });
-      await holder.take();
-      for (let i = 0; i < 3; i += 1) await ctx.party(store, key, { label: `silent ${i}` }).refused();
-      const next = ctx.party(store, key, { label: "next" });
-      await next.refused();
-      await ctx.beat([next], ctx.guarantees.claimMs * 1.2);
+      const holder = ctx.client(store, key, { label: "holder", ttlMs: 120_000 });
+      await holder.acquire();
+      for (let i = 0; i < 3; i += 1) await ctx.client(store, key, { label: `silent ${i}` }).expectBusy();
+      const next = ctx.client(store, key, { label: "next" });
+      await next.expectBusy();
+      await ctx.heartbeat([next], ctx.guarantees.claimMs * 1.2);
       await holder.release();
-      await ctx.first([next], 3 * (ctx.guarantees.claimMs + 50));
+      await ctx.firstGranted([next], 3 * (ctx.guarantees.claimMs + 50));
     },
   },
   {
@@ -128,16 +132,16 @@ export const orderCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder" });
-      const chosen = ctx.party(two, key, { label: "chosen", ttlMs: 60_000 });
-      const next = ctx.party(one, key, { label: "next" });
-      await holder.take();
-      await chosen.refused();
-      await next.refused();
+      const holder = ctx.client(one, key, { label: "holder" });
+      const chosen = ctx.client(two, key, { label: "chosen", ttlMs: 60_000 });
+      const next = ctx.client(one, key, { label: "next" });
+      await holder.acquire();
+      await chosen.expectBusy();
+      await next.expectBusy();
       await holder.release();
       await chosen.abandon();
-      await next.take();
-      await chosen.ended();
+      await next.acquire();
+      await chosen.expectEnded();
     },
   },
 ];

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { ProcessCase } from "../case.ts";
 import type { Child } from "../child-process.ts";
-import { later, sleep } from "../io.ts";
-import { severalProcesses } from "../needs.ts";
+import { handled, sleep } from "../io.ts";
+import { severalProcesses } from "../requirements.ts";
 import type { ProcessContext } from "../process-context.ts";
-import { judge } from "../sections.ts";
+import { checkSections } from "../critical-section-log.ts";
 
 const TIMES = 40;
 
@@ -48,7 +48,7 @@ export const counterCases: readonly ProcessCase[] = [
       const key = ctx.key();
       await Promise.all(children.map((child) => count(child, key, counter, 30_000)));
       const { value, lines } = read(counter);
-      assert.equal(judge(lines).finished, children.length * TIMES);
+      assert.equal(checkSections(lines).finished, children.length * TIMES);
       assert.equal(value, children.length * TIMES);
     },
   },
@@ -66,7 +66,7 @@ export const counterCases: readonly ProcessCase[] = [
       for (const child of [first, second])
         child.start("count", { key, ...counter, times: 100_000, ttl: 1_000 });
       // Those who live must not lose their leases to a slow machine.
-      const working = survivors.map((child) => later(count(child, key, counter, 10_000)));
+      const working = survivors.map((child) => handled(count(child, key, counter, 10_000)));
       for (const child of [first, second]) {
         await sleep(150);
         await child.kill();
@@ -74,7 +74,7 @@ export const counterCases: readonly ProcessCase[] = [
       await Promise.all(working);
       const { value, lines } = read(counter);
       const mortal = new Set([first, second].map((child) => String(child.pid)));
-      const { finished, unfinished } = judge(lines, mortal);
+      const { finished, unfinished } = checkSections(lines, mortal);
       assert.ok(finished >= survivors.length * TIMES, `only ${finished} sections were finished`);
       assert.ok(value >= finished && value <= finished + unfinished, `${value} after ${finished} sections`);
     },

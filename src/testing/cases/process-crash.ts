@@ -1,11 +1,12 @@
-// Processes that are killed while they hold, wait or keep: their keys are free again in time, and nothing else is (P10).
+// Processes that are killed while they hold, wait or keep: their keys are free again in time, and nothing
+// else is (P10).
 
 import assert from "node:assert/strict";
 import type { LockTimeoutError } from "../../index.ts";
 import type { ProcessCase } from "../case.ts";
-import { fails, grew, must } from "../checks.ts";
-import { arrives, later, LONG_WAIT_MS, sleep, USUAL_WAIT_MS } from "../io.ts";
-import { fifo, kind, severalProcesses } from "../needs.ts";
+import { rejectsWith, assertLarger, required } from "../checks.ts";
+import { waitFor, handled, LONG_WAIT_MS, sleep, USUAL_WAIT_MS } from "../io.ts";
+import { fifo, kind, severalProcesses } from "../requirements.ts";
 import type { ProcessContext } from "../process-context.ts";
 
 const TTL_MS = 2_000;
@@ -34,16 +35,19 @@ export const crashCases: readonly ProcessCase[] = [
       const key = ctx.key();
       const report = await child.call("acquire", { as: "lease", key });
       assert.equal(await locks.tryAcquire(key), null);
-      const error = await fails<LockTimeoutError>("ERR_LOCK_TIMEOUT", locks.acquire(key, { wait: 100 }));
+      const error = await rejectsWith<LockTimeoutError>(
+        "ERR_LOCK_TIMEOUT",
+        locks.acquire(key, { wait: 100 }),
+      );
       if (error.holders.length > 0) assert.equal(error.holders[0]?.label, "the child");
-      const waiting = later(locks.acquire(key, { wait: LONG_WAIT_MS }));
+      const waiting = handled(locks.acquire(key, { wait: LONG_WAIT_MS }));
       await ctx.untilWaiting(locks, key);
       const releasedAtMs = ctx.nowMs();
       assert.deepEqual(await child.call("release", { as: "lease" }), { released: true });
       const lease = await waiting;
       const tookMs = ctx.nowMs() - releasedAtMs;
       assert.ok(tookMs <= ctx.guarantees.pollMs + ctx.slackMs, `the wake-up took ${tookMs} ms`);
-      grew(BigInt(must(report.fences[key], "the fence of the child")), lease.fence);
+      assertLarger(BigInt(required(report.fences[key], "the fence of the child")), lease.fence);
       const late = child.call("acquire", { as: "late", key, options: { wait: 50 } });
       await assert.rejects(late, { code: "ERR_LOCK_TIMEOUT" });
     },
@@ -59,14 +63,14 @@ export const crashCases: readonly ProcessCase[] = [
       const locks = await ctx.locks();
       const key = ctx.key();
       const report = await child.call("acquire", { as: "lease", key, options: { ttl: TTL_MS } });
-      const waiting = later(locks.acquire(key, { wait: LONG_WAIT_MS }));
+      const waiting = handled(locks.acquire(key, { wait: LONG_WAIT_MS }));
       await ctx.untilWaiting(locks, key);
       const killedAtMs = ctx.nowMs();
       await child.kill();
       const lease = await waiting;
       const tookMs = ctx.nowMs() - killedAtMs;
       assert.ok(tookMs <= boundMs(ctx), `the key was free after ${tookMs} ms`);
-      grew(BigInt(must(report.fences[key], "the fence of the child")), lease.fence);
+      assertLarger(BigInt(required(report.fences[key], "the fence of the child")), lease.fence);
     },
   },
   {
@@ -130,13 +134,14 @@ export const crashCases: readonly ProcessCase[] = [
       const lease = await one.acquire(key);
       child.start("acquire", { as: "never", key, options: { wait: LONG_WAIT_MS } });
       await ctx.untilWaiting(one, key);
-      const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS }));
+      const waiting = handled(two.acquire(key, { wait: LONG_WAIT_MS }));
       await ctx.untilWaiting(one, key, 2);
       await child.kill();
       if (ctx.guarantees.longestMs === undefined && ctx.guarantees.freeAfterCrashMs !== "lease") {
-        // A store that knows the dead does not show them; one with a longest window knows them when that is over.
+        // A store that knows the dead does not show them; one with a longest window knows them when that
+        // is over.
         const showsOne = async (): Promise<boolean> => (await one.inspect(key))?.waiters?.length === 1;
-        await arrives("the end of the killed waiter's wait in the store", showsOne);
+        await waitFor("the end of the killed waiter's wait in the store", showsOne);
       }
       const releasedAtMs = ctx.nowMs();
       await lease.release();
@@ -187,7 +192,7 @@ export const crashCases: readonly ProcessCase[] = [
       await ctx.untilWaiting(locks, other);
       await child.call("close", {});
       await child.exits();
-      must(await locks.tryAcquire(key), "the key that was released");
+      required(await locks.tryAcquire(key), "the key that was released");
       assert.deepEqual((await locks.inspect(other))?.waiters ?? [], []);
       await held.release();
     },

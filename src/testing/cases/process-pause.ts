@@ -4,15 +4,16 @@ import assert from "node:assert/strict";
 import type { Lease } from "../../index.ts";
 import type { ProcessCase } from "../case.ts";
 import type { Child } from "../child-process.ts";
-import { grew, must } from "../checks.ts";
-import { LONG_WAIT_MS, later, sleep } from "../io.ts";
-import { fifo, windows, severalProcesses } from "../needs.ts";
+import { assertLarger, required } from "../checks.ts";
+import { LONG_WAIT_MS, handled, sleep } from "../io.ts";
+import { fifo, windows, severalProcesses } from "../requirements.ts";
 
 const TTL_MS = 1_500;
 
 /**
- * A store whose steps are taken by the processes themselves (local) is held up by one that is stopped in the middle of a step; that is
- * said in its documentation and not what is tried here. The holder's extension shows that the step is over.
+ * A store whose steps are taken by the processes themselves (local) is held up by one that is stopped in
+ * the middle of a step; that is said in its documentation and not what is tried here. The holder's
+ * extension shows that the step is over.
  */
 async function stopOutside(child: Child, holder: Lease): Promise<void> {
   for (;;) {
@@ -43,7 +44,7 @@ export const pauseCases: readonly ProcessCase[] = [
       child.stop();
       const lease = await locks.acquire(key, { wait: LONG_WAIT_MS });
       const grantedAtMs = ctx.nowMs();
-      grew(BigInt(must(before.fences[key], "the fence of the child")), lease.fence);
+      assertLarger(BigInt(required(before.fences[key], "the fence of the child")), lease.fence);
       child.resume();
       const after = await child.call("look", { as: "lease" });
       assert.equal(after.held, false);
@@ -90,10 +91,10 @@ export const pauseCases: readonly ProcessCase[] = [
       const key = ctx.key();
       const lease = await one.acquire(key);
       const options = { ttl: TTL_MS, wait: LONG_WAIT_MS };
-      const granted = later(child.call("acquire", { as: "late", key, options }));
+      const granted = handled(child.call("acquire", { as: "late", key, options }));
       await ctx.untilWaiting(one, key);
       await stopOutside(child, lease);
-      const waiting = later(two.acquire(key, { wait: LONG_WAIT_MS }));
+      const waiting = handled(two.acquire(key, { wait: LONG_WAIT_MS }));
       await ctx.untilWaiting(one, key, 2);
       await lease.release();
       const releasedAtMs = ctx.nowMs();
@@ -106,7 +107,7 @@ export const pauseCases: readonly ProcessCase[] = [
       const freedAtMs = ctx.nowMs();
       await next.release();
       const report = await granted;
-      grew(next.fence, BigInt(must(report.fences[key], "the fence of the child")));
+      assertLarger(next.fence, BigInt(required(report.fences[key], "the fence of the child")));
       assert.ok(report.nowMs >= freedAtMs, "it was granted while another one held");
     },
   },

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
 import { makeIo } from "../io.ts";
-import { leases } from "../needs.ts";
-import { only } from "../party.ts";
+import { leases } from "../requirements.ts";
+import { onlyHolder } from "../test-client.ts";
 
 export const reportCases: readonly ContractCase[] = [
   {
@@ -18,13 +18,13 @@ export const reportCases: readonly ContractCase[] = [
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
       assert.equal(await ctx.inspect(two, key), null);
-      const a = ctx.party(one, key, { label: "büro 1 ☎" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
-      const busy = await b.refused();
+      const a = ctx.client(one, key, { label: "büro 1 ☎" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
+      const busy = await b.expectBusy();
       const info = await ctx.inspect(two, key);
       assert.equal(info?.key, key);
-      const holder = only(info?.holders);
+      const holder = onlyHolder(info?.holders);
       assert.equal(holder.label, "büro 1 ☎");
       assert.equal(holder.mode, "exclusive");
       assert.equal(holder.permits, 1);
@@ -33,7 +33,7 @@ export const reportCases: readonly ContractCase[] = [
         [holder.kept ?? false, holder.revoked, holder.waitingFor],
         [false, undefined, undefined],
       );
-      if (busy.holders !== undefined) assert.equal(only(busy.holders).label, "büro 1 ☎");
+      if (busy.holders !== undefined) assert.equal(onlyHolder(busy.holders).label, "büro 1 ☎");
       if (info?.waiters)
         assert.deepEqual(
           info.waiters.map((waiter) => waiter.label),
@@ -53,10 +53,10 @@ export const reportCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a", ttlMs: 10_000, graceMs: 100 });
-      const grant = await a.take();
+      const a = ctx.client(store, key, { label: "a", ttlMs: 10_000, graceMs: 100 });
+      const grant = await a.acquire();
       await ctx.pass(200);
-      const holder = only((await ctx.inspect(store, key))?.holders);
+      const holder = onlyHolder((await ctx.inspect(store, key))?.holders);
       assert.ok(holder.heldMs >= 150 && holder.heldMs <= 200 + ctx.slackMs, `held for ${holder.heldMs} ms`);
       const mostMs = grant.validMs + 100 - 150;
       assert.ok(holder.remainingMs > 0 && holder.remainingMs <= mostMs, `${holder.remainingMs} ms remain`);
@@ -71,8 +71,8 @@ export const reportCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { ttlMs: 150 });
-      await a.take();
+      const a = ctx.client(store, key, { ttlMs: 150 });
+      await a.acquire();
       await ctx.expire(a);
       assert.equal(await ctx.inspect(store, key), null);
       assert.deepEqual(await ctx.list(store), []);
@@ -87,16 +87,16 @@ export const reportCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      await a.acquire();
       await a.note({ waitingFor: "other/ключ" });
-      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, "other/ключ");
+      assert.equal(onlyHolder((await ctx.inspect(two, key))?.holders).waitingFor, "other/ключ");
       // As long as a note may be, and JSON as core writes it.
       const long = JSON.stringify(["é\n\"'", "k".repeat(4_060)]);
       await a.note({ waitingFor: long });
-      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, long);
+      assert.equal(onlyHolder((await ctx.inspect(two, key))?.holders).waitingFor, long);
       await a.note(null);
-      assert.equal(only((await ctx.inspect(two, key))?.holders).waitingFor, undefined);
+      assert.equal(onlyHolder((await ctx.inspect(two, key))?.holders).waitingFor, undefined);
     },
   },
   {
@@ -108,13 +108,13 @@ export const reportCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const a = ctx.party(store, key, { label: "a" });
-      const b = ctx.party(store, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(store, key, { label: "a" });
+      const b = ctx.client(store, key, { label: "b" });
+      await a.acquire();
       await a.release();
-      await b.take();
+      await b.acquire();
       await a.note({ waitingFor: "elsewhere" }).catch(() => {});
-      assert.equal(only((await ctx.inspect(store, key))?.holders).waitingFor, undefined);
+      assert.equal(onlyHolder((await ctx.inspect(store, key))?.holders).waitingFor, undefined);
     },
   },
   {
@@ -126,7 +126,7 @@ export const reportCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const keys = ["a/1", "a/2", "a%1", "a_1", "a*1", "a[1]", "A/1", "b"];
-      for (const key of keys) await ctx.party(one, key).take();
+      for (const key of keys) await ctx.client(one, key).acquire();
       const names = async (prefix: string): Promise<string[]> =>
         (await ctx.list(two, prefix)).map((info) => info.key).sort();
       assert.deepEqual(await names(""), [...keys].sort());

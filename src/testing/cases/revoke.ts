@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import type { OpenStore, RevokeAnswer } from "../../core/store.ts";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
-import { arrives, makeIo } from "../io.ts";
-import { kind, leases } from "../needs.ts";
-import type { Loss } from "../party.ts";
+import { assertLarger } from "../checks.ts";
+import { waitFor, makeIo } from "../io.ts";
+import { kind, leases } from "../requirements.ts";
+import type { Loss } from "../test-client.ts";
 
 function revoke(store: OpenStore, key: string, force: boolean, fence?: bigint): Promise<RevokeAnswer> {
   return store.revoke(
@@ -28,8 +28,8 @@ export const revokeCases: readonly ContractCase[] = [
       const key = ctx.key();
       assert.equal(await revoke(two, key, false), "free");
       assert.equal(await revoke(two, key, true), "free");
-      const a = ctx.party(one, key, { label: "a" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      await a.acquire();
       assert.equal(await revoke(two, key, true, a.fence - 1n), "other-fence");
       assert.equal(await revoke(two, key, true, a.topFence + 1n), "other-fence");
       assert.equal(await a.owns(), true);
@@ -44,19 +44,19 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
       assert.equal(await revoke(two, key, false, a.fence), "revoked");
-      await b.refused();
+      await b.expectBusy();
       assert.equal((await ctx.inspect(two, key))?.holders[0]?.revoked, "maintenance");
       const { clocks: _clocks, ...answer } = await a.renew();
       assert.deepEqual(answer, { state: "lost", reason: "revoked", detail: "maintenance" });
       assert.equal(await a.owns(), false);
-      await b.refused();
+      await b.expectBusy();
       await a.abandon();
-      await b.take();
-      grew(a.fence, b.fence);
+      await b.acquire();
+      assertLarger(a.fence, b.fence);
     },
   },
   {
@@ -68,13 +68,13 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a", ttlMs: ctx.shortTtlMs });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
       assert.equal(await revoke(two, key, false), "revoked");
       const endMs = a.endsAtMs();
       assert.equal((await a.renew()).state, "lost");
-      await ctx.first([b], endMs - ctx.nowMs() + a.request.graceMs);
+      await ctx.firstGranted([b], endMs - ctx.nowMs() + a.request.graceMs);
       assert.ok(
         ctx.nowMs() >= endMs,
         "the successor was granted while the holder still believed in its lease",
@@ -90,12 +90,12 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
-      await b.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
+      await b.expectBusy();
       assert.equal(await revoke(two, key, true), "revoked");
-      await b.take();
+      await b.acquire();
       assert.equal((await a.renew()).state, "lost");
       assert.equal(await a.owns(), false);
       assert.equal(await a.release(), "not-held");
@@ -111,8 +111,8 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const grant = await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      const grant = await a.acquire();
       if (grant.reservedFences < 2) return;
       const used = a.fence + 2n;
       assert.notEqual((await a.renew([used])).state, "lost");
@@ -129,8 +129,8 @@ export const revokeCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      const readers = ["a", "b", "c"].map((label) => ctx.party(store, key, { mode: "shared", label }));
-      for (const reader of readers) await reader.take();
+      const readers = ["a", "b", "c"].map((label) => ctx.client(store, key, { mode: "shared", label }));
+      for (const reader of readers) await reader.acquire();
       assert.equal(await revoke(store, key, true, readers[1]?.fence), "revoked");
       assert.deepEqual(await Promise.all(readers.map((reader) => reader.owns())), [true, false, true]);
     },
@@ -147,10 +147,10 @@ export const revokeCases: readonly ContractCase[] = [
       const losses: Loss[] = [];
       if (one.onLoss === undefined) return;
       const stop = one.onLoss((id, reason, detail) => losses.push({ id, reason, detail }));
-      const a = ctx.party(one, key, { label: "a" });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      await a.acquire();
       await revoke(two, key, false);
-      await arrives("the news of the loss", () => losses.length > 0);
+      await waitFor("the news of the loss", () => losses.length > 0);
       assert.deepEqual(losses[0], { id: a.request.id, reason: "revoked", detail: "maintenance" });
       stop();
     },

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { fifo, kind, leases } from "../needs.ts";
+import { fifo, kind, leases } from "../requirements.ts";
 
 export const semaphoreCases: readonly ContractCase[] = [
   {
@@ -14,17 +14,17 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const stores = [await ctx.open(), await ctx.open()] as const;
       const key = ctx.key();
-      const party = (label: string, permits: number, i: number): ReturnType<typeof ctx.party> =>
-        ctx.party(stores[i % 2] ?? stores[0], key, { label, permits, limit: 3, queue: false });
-      const [a, b, c] = [party("a", 1, 0), party("b", 2, 1), party("c", 1, 0)];
-      assert.equal((await a.take()).reservedFences, 0, "only a lone holder may number its own hand-offs");
-      await b.take();
-      await c.refused();
+      const client = (label: string, permits: number, i: number): ReturnType<typeof ctx.client> =>
+        ctx.client(stores[i % 2] ?? stores[0], key, { label, permits, limit: 3, queue: false });
+      const [a, b, c] = [client("a", 1, 0), client("b", 2, 1), client("c", 1, 0)];
+      assert.equal((await a.acquire()).reservedFences, 0, "only a lone holder may number its own hand-offs");
+      await b.acquire();
+      await c.expectBusy();
       await a.release();
-      await party("d", 2, 1).refused();
-      await c.take();
+      await client("d", 2, 1).expectBusy();
+      await c.acquire();
       assert.equal((await ctx.inspect(stores[0], key))?.limit, 3);
-      await party("e", 1, 1).refused();
+      await client("e", 1, 1).expectBusy();
     },
   },
   {
@@ -37,13 +37,13 @@ export const semaphoreCases: readonly ContractCase[] = [
       const store = await ctx.open();
       const key = ctx.key();
       const ttlMs = ctx.shortTtlMs;
-      const gone = ctx.party(store, key, { label: "gone", permits: 2, limit: 3, ttlMs });
-      const stays = ctx.party(store, key, { label: "stays", limit: 3 });
-      const next = ctx.party(store, key, { label: "next", permits: 2, limit: 3 });
-      await gone.take();
-      await stays.take();
-      await next.refused();
-      await ctx.first([next], ttlMs + gone.request.graceMs);
+      const gone = ctx.client(store, key, { label: "gone", permits: 2, limit: 3, ttlMs });
+      const stays = ctx.client(store, key, { label: "stays", limit: 3 });
+      const next = ctx.client(store, key, { label: "next", permits: 2, limit: 3 });
+      await gone.acquire();
+      await stays.acquire();
+      await next.expectBusy();
+      await ctx.firstGranted([next], ttlMs + gone.request.graceMs);
       assert.ok(ctx.nowMs() >= gone.endsAtMs(), "more permits were out than there are");
       assert.deepEqual([await gone.owns(), await stays.owns()], [false, true]);
     },
@@ -57,16 +57,16 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder", permits: 2, limit: 3 });
-      const large = ctx.party(two, key, { label: "large", permits: 3, limit: 3 });
-      const small = ctx.party(one, key, { label: "small", permits: 1, limit: 3 });
-      await holder.take();
-      await large.refused();
-      await small.refused();
+      const holder = ctx.client(one, key, { label: "holder", permits: 2, limit: 3 });
+      const large = ctx.client(two, key, { label: "large", permits: 3, limit: 3 });
+      const small = ctx.client(one, key, { label: "small", permits: 1, limit: 3 });
+      await holder.acquire();
+      await large.expectBusy();
+      await small.expectBusy();
       await holder.release();
-      assert.equal((await ctx.first([small, large], ctx.guarantees.pollMs)).request.label, "large");
+      assert.equal((await ctx.firstGranted([small, large], ctx.guarantees.pollMs)).request.label, "large");
       await large.release();
-      await small.take();
+      await small.acquire();
     },
   },
   {
@@ -78,26 +78,26 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const stores = [await ctx.open(), await ctx.open()] as const;
       const key = ctx.key();
-      const party = (limit: number, permits = 1): ReturnType<typeof ctx.party> =>
-        ctx.party(stores[limit % 2] ?? stores[0], key, {
+      const client = (limit: number, permits = 1): ReturnType<typeof ctx.client> =>
+        ctx.client(stores[limit % 2] ?? stores[0], key, {
           label: `limit ${limit}`,
           limit,
           permits,
           queue: false,
         });
-      const [three, five, six] = [party(3), party(5, 4), party(6)];
-      await three.take();
-      await party(5, 5).refused();
-      await five.take();
+      const [three, five, six] = [client(3), client(5, 4), client(6)];
+      await three.acquire();
+      await client(5, 5).expectBusy();
+      await five.acquire();
       assert.equal((await ctx.inspect(stores[0], key))?.limit, 5);
-      await party(3).refused();
-      await six.take();
-      await party(6).refused();
+      await client(3).expectBusy();
+      await six.acquire();
+      await client(6).expectBusy();
       await six.release();
       await five.release();
-      const two = party(2);
-      await two.take();
-      await party(2).refused();
+      const two = client(2);
+      await two.acquire();
+      await client(2).expectBusy();
       await two.release();
       await three.release();
       assert.equal(await ctx.inspect(stores[0], key), null);
@@ -112,8 +112,9 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const key = ctx.key();
-      for (let i = 0; i < 5; i += 1) await ctx.party(store, key, { label: `holder ${i}`, limit: 5 }).take();
-      const busy = await ctx.party(store, key, { label: "try", limit: 5, queue: false }).refused();
+      for (let i = 0; i < 5; i += 1)
+        await ctx.client(store, key, { label: `holder ${i}`, limit: 5 }).acquire();
+      const busy = await ctx.client(store, key, { label: "try", limit: 5, queue: false }).expectBusy();
       assert.ok((busy.holders?.length ?? 0) <= 3, `${busy.holders?.length} holders are shown`);
       if (busy.holderCount !== undefined) assert.equal(busy.holderCount, 5);
     },
@@ -127,22 +128,22 @@ export const semaphoreCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const permit = ctx.party(one, key, { label: "permit", limit: 3 });
-      await permit.take();
-      await ctx.party(two, key, { label: "try", queue: false }).refused();
-      const lock = ctx.party(two, key, { label: "lock" });
-      await lock.refused();
+      const permit = ctx.client(one, key, { label: "permit", limit: 3 });
+      await permit.acquire();
+      await ctx.client(two, key, { label: "try", queue: false }).expectBusy();
+      const lock = ctx.client(two, key, { label: "lock" });
+      await lock.expectBusy();
       await permit.release();
-      await ctx.first([lock], ctx.guarantees.pollMs);
-      await ctx.party(one, key, { label: "try", limit: 3, queue: false }).refused();
+      await ctx.firstGranted([lock], ctx.guarantees.pollMs);
+      await ctx.client(one, key, { label: "try", limit: 3, queue: false }).expectBusy();
       assert.equal((await ctx.inspect(two, key))?.limit, 1);
-      const next = ctx.party(one, key, { label: "next", limit: 4 });
-      await next.refused();
+      const next = ctx.client(one, key, { label: "next", limit: 4 });
+      await next.expectBusy();
       const info = await ctx.inspect(two, key);
       // Where places are not kept nobody knows who waits.
       assert.equal(info?.limit, info?.waiters === null ? 1 : 4);
       await lock.release();
-      await ctx.first([next], ctx.guarantees.pollMs);
+      await ctx.firstGranted([next], ctx.guarantees.pollMs);
     },
   },
 ];

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
-import { kind, leases } from "../needs.ts";
+import { assertLarger } from "../checks.ts";
+import { kind, leases } from "../requirements.ts";
 
 export const severalCases: readonly ContractCase[] = [
   {
@@ -16,12 +16,12 @@ export const severalCases: readonly ContractCase[] = [
       const [one, two] = [await ctx.open(), await ctx.open()];
       for (const busy of [0, 1, 2]) {
         const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c")];
-        await ctx.party(one, keys[busy] as string, { label: "in the way" }).take();
-        await ctx.party(two, keys, { label: "all", queue: false }).refused();
+        await ctx.client(one, keys[busy] as string, { label: "in the way" }).acquire();
+        await ctx.client(two, keys, { label: "all", queue: false }).expectBusy();
         for (const key of keys) {
-          const single = ctx.party(one, key, { label: "single", queue: false });
-          if (key === keys[busy]) await single.refused();
-          else await single.take();
+          const single = ctx.client(one, key, { label: "single", queue: false });
+          if (key === keys[busy]) await single.expectBusy();
+          else await single.acquire();
         }
       }
     },
@@ -35,12 +35,12 @@ export const severalCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const keys = [ctx.key("a"), ctx.key("b"), ctx.key("c")];
-      const all = ctx.party(one, keys, { label: "all" });
-      const grant = await all.take();
+      const all = ctx.client(one, keys, { label: "all" });
+      const grant = await all.acquire();
       assert.equal(grant.fences.length, 3);
       for (const [i, key] of keys.entries()) {
         assert.equal((await ctx.inspect(two, key))?.holders[0]?.fence, grant.fences[i]);
-        await ctx.party(two, key, { queue: false }).refused();
+        await ctx.client(two, key, { queue: false }).expectBusy();
       }
       assert.equal(await all.owns(), true);
       assert.equal(
@@ -48,9 +48,9 @@ export const severalCases: readonly ContractCase[] = [
         "released",
       );
       for (const [i, key] of keys.entries()) {
-        const single = ctx.party(two, key, { label: "single" });
-        await single.take();
-        grew((grant.fences[i] as bigint) + BigInt(grant.reservedFences), single.fence);
+        const single = ctx.client(two, key, { label: "single" });
+        await single.acquire();
+        assertLarger((grant.fences[i] as bigint) + BigInt(grant.reservedFences), single.fence);
       }
     },
   },
@@ -63,15 +63,15 @@ export const severalCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const keys = [ctx.key("a"), ctx.key("b")] as const;
-      const holders = keys.map((key) => ctx.party(one, key, { label: `holder of ${key}` }));
-      const both = ctx.party(two, keys, { label: "both" });
-      for (const holder of holders) await holder.take();
-      await both.refused();
+      const holders = keys.map((key) => ctx.client(one, key, { label: `holder of ${key}` }));
+      const both = ctx.client(two, keys, { label: "both" });
+      for (const holder of holders) await holder.acquire();
+      await both.expectBusy();
       await holders[0]?.release();
-      await both.refused();
+      await both.expectBusy();
       assert.deepEqual((await ctx.inspect(one, keys[0]))?.holders ?? [], [], "half of it was granted");
       await holders[1]?.release();
-      await ctx.first([both], ctx.guarantees.pollMs);
+      await ctx.firstGranted([both], ctx.guarantees.pollMs);
       for (const key of keys) assert.equal((await ctx.inspect(one, key))?.holders[0]?.label, "both");
     },
   },
@@ -84,18 +84,18 @@ export const severalCases: readonly ContractCase[] = [
     async run(ctx) {
       const store = await ctx.open();
       const keys = [ctx.key("a"), ctx.key("b")] as const;
-      const holder = ctx.party(store, keys[1], { label: "holder" });
-      const waiter = ctx.party(store, keys, { label: "waiter" });
-      const single = ctx.party(store, keys[0], { label: "single" });
-      await holder.take();
-      await waiter.refused();
+      const holder = ctx.client(store, keys[1], { label: "holder" });
+      const waiter = ctx.client(store, keys, { label: "waiter" });
+      const single = ctx.client(store, keys[0], { label: "single" });
+      await holder.acquire();
+      await waiter.expectBusy();
       await waiter.abandon();
-      await waiter.ended();
-      await single.take();
+      await waiter.expectEnded();
+      await single.acquire();
       await single.release();
       await holder.release();
-      const both = ctx.party(store, keys, { label: "both" });
-      await both.take();
+      const both = ctx.client(store, keys, { label: "both" });
+      await both.acquire();
       await both.abandon();
       for (const key of keys) assert.equal(await ctx.inspect(store, key), null);
     },
@@ -109,11 +109,11 @@ export const severalCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const keys = [ctx.key("a"), ctx.key("b")] as const;
-      const gone = ctx.party(one, keys, { label: "gone", ttlMs: 200 });
-      await gone.take();
+      const gone = ctx.client(one, keys, { label: "gone", ttlMs: 200 });
+      await gone.acquire();
       await ctx.expire(gone);
-      const single = ctx.party(two, keys[1], { label: "single" });
-      await single.take();
+      const single = ctx.client(two, keys[1], { label: "single" });
+      await single.acquire();
       assert.equal((await gone.renew()).state, "lost");
       assert.equal(await gone.release(), "not-held");
       assert.equal(await single.owns(), true);
@@ -135,13 +135,13 @@ export const severalCases: readonly ContractCase[] = [
         [a, c],
       ] as const;
       let waiting = pairs.map((keys, i) =>
-        ctx.party(stores[i] as (typeof stores)[0], keys, { label: keys.join("+") }),
+        ctx.client(stores[i] as (typeof stores)[0], keys, { label: keys.join("+") }),
       );
       while (waiting.length > 0) {
-        const next = await ctx.first(waiting, ctx.guarantees.claimMs * 3);
+        const next = await ctx.firstGranted(waiting, ctx.guarantees.claimMs * 3);
         assert.equal(next.fences.length, 2);
         await next.release();
-        waiting = waiting.filter((party) => party !== next);
+        waiting = waiting.filter((client) => client !== next);
       }
     },
   },

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { fifo, kind } from "../needs.ts";
+import { fifo, kind } from "../requirements.ts";
 
 export const sharedCases: readonly ContractCase[] = [
   {
@@ -14,10 +14,10 @@ export const sharedCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { mode: "shared", label: "a" });
-      const b = ctx.party(two, key, { mode: "shared", label: "b" });
-      await a.take();
-      await b.take();
+      const a = ctx.client(one, key, { mode: "shared", label: "a" });
+      const b = ctx.client(two, key, { mode: "shared", label: "b" });
+      await a.acquire();
+      await b.acquire();
       assert.deepEqual([await a.owns(), await b.owns()], [true, true]);
       assert.equal((await ctx.inspect(one, key))?.holders.length, 2);
       assert.equal(await a.release(), "released");
@@ -33,15 +33,15 @@ export const sharedCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const readers = [one, two].map((store) => ctx.party(store, key, { mode: "shared", label: "reader" }));
-      const writer = ctx.party(two, key, { label: "writer", queue: false });
-      for (const reader of readers) await reader.take();
-      await writer.refused();
+      const readers = [one, two].map((store) => ctx.client(store, key, { mode: "shared", label: "reader" }));
+      const writer = ctx.client(two, key, { label: "writer", queue: false });
+      for (const reader of readers) await reader.acquire();
+      await writer.expectBusy();
       await readers[0]?.release();
-      await writer.refused();
+      await writer.expectBusy();
       await readers[1]?.release();
-      await writer.take();
-      await ctx.party(one, key, { mode: "shared", label: "late reader", queue: false }).refused();
+      await writer.acquire();
+      await ctx.client(one, key, { mode: "shared", label: "late reader", queue: false }).expectBusy();
     },
   },
   {
@@ -53,18 +53,18 @@ export const sharedCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const reader = ctx.party(one, key, { mode: "shared", label: "reader" });
-      const writer = ctx.party(two, key, { label: "writer" });
-      const late = ctx.party(one, key, { mode: "shared", label: "late reader" });
-      const hasty = ctx.party(one, key, { mode: "shared", label: "hasty reader", queue: false });
-      await reader.take();
-      await writer.refused();
-      await late.refused();
-      await hasty.refused();
+      const reader = ctx.client(one, key, { mode: "shared", label: "reader" });
+      const writer = ctx.client(two, key, { label: "writer" });
+      const late = ctx.client(one, key, { mode: "shared", label: "late reader" });
+      const hasty = ctx.client(one, key, { mode: "shared", label: "hasty reader", queue: false });
+      await reader.acquire();
+      await writer.expectBusy();
+      await late.expectBusy();
+      await hasty.expectBusy();
       await reader.release();
-      assert.equal((await ctx.first([late, writer], ctx.guarantees.pollMs)).request.label, "writer");
+      assert.equal((await ctx.firstGranted([late, writer], ctx.guarantees.pollMs)).request.label, "writer");
       await writer.release();
-      await late.take();
+      await late.acquire();
     },
   },
   {
@@ -76,19 +76,19 @@ export const sharedCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const first = ctx.party(one, key, { label: "first writer" });
-      const readers = [one, two].map((store) => ctx.party(store, key, { mode: "shared", label: "reader" }));
-      const second = ctx.party(two, key, { label: "second writer" });
-      await first.take();
-      for (const reader of readers) await reader.refused();
-      await second.refused();
+      const first = ctx.client(one, key, { label: "first writer" });
+      const readers = [one, two].map((store) => ctx.client(store, key, { mode: "shared", label: "reader" }));
+      const second = ctx.client(two, key, { label: "second writer" });
+      await first.acquire();
+      for (const reader of readers) await reader.expectBusy();
+      await second.expectBusy();
       await first.release();
       for (const reader of readers) {
-        await second.refused();
-        await reader.take();
+        await second.expectBusy();
+        await reader.acquire();
       }
       for (const reader of readers) await reader.release();
-      await second.take();
+      await second.acquire();
     },
   },
 ];

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { Lease, LockLostError } from "../../index.ts";
 import type { ApiCase, ProcessCase } from "../case.ts";
-import { fails, must } from "../checks.ts";
-import { arrives, later, LONG_WAIT_MS } from "../io.ts";
-import { severalProcesses } from "../needs.ts";
+import { rejectsWith, required } from "../checks.ts";
+import { waitFor, handled, LONG_WAIT_MS } from "../io.ts";
+import { severalProcesses } from "../requirements.ts";
 
 const DRAIN_MS = 300;
 const FINISH_MS = 200;
@@ -26,14 +26,14 @@ export const shutdownCases: readonly ApiCase[] = [
       const [short, long] = [ctx.key("short"), ctx.key("long")];
       const log: string[] = [];
       let finish = (): void => {};
-      const finished = later(
+      const finished = handled(
         one.using(short, async () => {
           await new Promise<void>((resolve) => (finish = resolve));
           log.push("finished");
           return "done";
         }),
       );
-      const cut = later(
+      const cut = handled(
         one.using(long, (lease) => {
           lease.signal.addEventListener("abort", () => log.push("notified"));
           return new Promise(() => {});
@@ -41,13 +41,13 @@ export const shutdownCases: readonly ApiCase[] = [
       );
       const taken = async (): Promise<boolean> =>
         (await Promise.all([short, long].map((key) => two.inspect(key)))).every((info) => info !== null);
-      await arrives("both callbacks", taken, LONG_WAIT_MS);
+      await waitFor("both callbacks", taken, LONG_WAIT_MS);
       const next = async (key: string): Promise<Lease> => {
         const lease = await two.acquire(key, { wait: LONG_WAIT_MS });
         log.push(`next ${key}`);
         return lease;
       };
-      const [afterShort, afterLong] = [later(next(short)), later(next(long))];
+      const [afterShort, afterLong] = [handled(next(short)), handled(next(long))];
       for (const key of [short, long]) await ctx.untilWaiting(two, key);
       const closing = one.close({ drain: LONG_WAIT_MS });
       finish();
@@ -55,7 +55,7 @@ export const shutdownCases: readonly ApiCase[] = [
       await (await afterShort).release();
       assert.deepEqual(log, ["finished", `next ${short}`], "the other callback was notified too early");
       await Promise.all([closing, one.close({ drain: DRAIN_MS })]);
-      const error = await fails<LockLostError>("ERR_LOCK_LOST", cut);
+      const error = await rejectsWith<LockLostError>("ERR_LOCK_LOST", cut);
       assert.equal(error.reason, "closed");
       await (await afterLong).release();
       assert.deepEqual(
@@ -91,7 +91,7 @@ export const shutdownProcessCases: readonly ProcessCase[] = [
         await lease.release();
         return atMs;
       };
-      const waiting = [short, long, plain].map((key) => later(next(key)));
+      const waiting = [short, long, plain].map((key) => handled(next(key)));
       for (const key of [short, long, plain]) await ctx.untilWaiting(locks, key);
       child.terminate();
       const [shortMs, longMs] = await Promise.all(waiting);
@@ -99,17 +99,17 @@ export const shutdownProcessCases: readonly ProcessCase[] = [
       const wrote = readFileSync(log, "utf8").trim().split("\n");
       const atMs = (what: string, key: string): number =>
         Number(
-          must(
+          required(
             wrote.find((line) => line.startsWith(`${what} ${key} `)),
             `${what} of ${key}`,
           ).split(" ")[2],
         );
       assert.ok(
-        must(shortMs, "a grant") >= atMs("finished", short),
+        required(shortMs, "a grant") >= atMs("finished", short),
         "the key was free before its callback finished",
       );
       assert.ok(
-        must(longMs, "a grant") >= atMs("notified", long),
+        required(longMs, "a grant") >= atMs("notified", long),
         "the key was free before its callback was notified",
       );
       assert.ok(

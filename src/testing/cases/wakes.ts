@@ -1,10 +1,11 @@
-// Waking up: a waiter learns that it is its turn, by a notification where the store has them, by its heartbeat in any case.
+// Waking up: a waiter learns that it is its turn, by a notification where the store has them, by its
+// heartbeat in any case.
 
 import assert from "node:assert/strict";
 import type { ContractCase } from "../case.ts";
-import { grew } from "../checks.ts";
-import { arrives, sleep } from "../io.ts";
-import { fifo, leases, pushes } from "../needs.ts";
+import { assertLarger } from "../checks.ts";
+import { waitFor, sleep } from "../io.ts";
+import { fifo, leases, pushes } from "../requirements.ts";
 
 /** Long enough in real time for a push that should not come. */
 const QUIET_MS = 60;
@@ -19,14 +20,14 @@ export const wakeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
-      const { againMs } = await b.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
+      const { againMs } = await b.expectBusy();
       assert.ok(againMs > 0, "the store says when to look again");
       assert.ok(againMs <= ctx.guarantees.pollMs, "the heartbeat keeps the declared bound");
       await a.release();
-      await ctx.first([b], ctx.guarantees.pollMs);
+      await ctx.firstGranted([b], ctx.guarantees.pollMs);
     },
   },
   {
@@ -38,16 +39,16 @@ export const wakeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b" });
-      await a.take();
-      await b.refused();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b" });
+      await a.acquire();
+      await b.expectBusy();
       await b.listen();
-      await b.refused();
+      await b.expectBusy();
       await a.release();
-      await arrives("the notification", () => b.notifications > 0);
-      await b.take();
-      grew(a.fence, b.fence);
+      await waitFor("the notification", () => b.notifications > 0);
+      await b.acquire();
+      assertLarger(a.fence, b.fence);
     },
   },
   {
@@ -59,22 +60,22 @@ export const wakeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const a = ctx.party(one, key, { label: "a" });
-      const b = ctx.party(two, key, { label: "b", ttlMs: 60_000 });
-      const c = ctx.party(one, key, { label: "c", queue: false });
-      await a.take();
+      const a = ctx.client(one, key, { label: "a" });
+      const b = ctx.client(two, key, { label: "b", ttlMs: 60_000 });
+      const c = ctx.client(one, key, { label: "c", queue: false });
+      await a.acquire();
       await b.listen();
-      await b.refused();
+      await b.expectBusy();
       await a.release();
-      await arrives("the notification", () => b.notifications > 0);
-      await b.take();
+      await waitFor("the notification", () => b.notifications > 0);
+      await b.acquire();
       const longestMs = ctx.guarantees.longestMs ?? Number.POSITIVE_INFINITY;
       assert.ok(
         (b.grant?.validMs ?? 0) >= Math.min(b.request.ttlMs, longestMs),
         "the grant is shorter than its ttl",
       );
       await ctx.pass(ctx.guarantees.claimMs * 1.5 + b.request.graceMs);
-      await c.refused();
+      await c.expectBusy();
       assert.equal(await b.owns(), true);
     },
   },
@@ -87,15 +88,15 @@ export const wakeCases: readonly ContractCase[] = [
     async run(ctx) {
       const [one, two] = [await ctx.open(), await ctx.open()];
       const key = ctx.key();
-      const holder = ctx.party(one, key, { label: "holder" });
-      const waiters = [0, 1, 2].map((i) => ctx.party(two, key, { label: `waiter ${i}` }));
-      await holder.take();
+      const holder = ctx.client(one, key, { label: "holder" });
+      const waiters = [0, 1, 2].map((i) => ctx.client(two, key, { label: `waiter ${i}` }));
+      await holder.acquire();
       for (const waiter of waiters) {
         await waiter.listen();
-        await waiter.refused();
+        await waiter.expectBusy();
       }
       await holder.release();
-      await arrives("the notification", () => waiters.some((waiter) => waiter.notifications > 0));
+      await waitFor("the notification", () => waiters.some((waiter) => waiter.notifications > 0));
       await sleep(QUIET_MS);
       assert.deepEqual(
         waiters.map((waiter) => waiter.notifications > 0),

@@ -9,6 +9,7 @@ import { Code, ConnectionLost, ServerError } from "../../../src/stores/zookeeper
 import { NO_SESSION } from "../../../src/stores/zookeeper/wire/handshake.ts";
 import * as ops from "../../../src/stores/zookeeper/wire/ops.ts";
 import { nodeSystem } from "../../../src/system/node.ts";
+import { stopped } from "../../support/processes.ts";
 import { bareSession } from "./bare-session.ts";
 import { StallMeter } from "../../../src/testing/stall-meter.ts";
 
@@ -279,6 +280,7 @@ describe("an ensemble", () => {
     await own.send(container("/asked"));
     try {
       for (const member of followers) member.kill("SIGSTOP");
+      await Promise.all(followers.map(({ pid }) => stopped(pid as number)));
       const lost = own.send(place("/asked/x.")).catch((error: unknown) => error);
       await other.send(ops.sync("/"));
       expect(await other.send(ops.getChildren("/asked"))).toEqual([]);
@@ -306,6 +308,7 @@ describe("an ensemble", () => {
     const connection = await connect(follower?.port ?? 0, 10_000);
     try {
       leader.kill("SIGSTOP");
+      await stopped(leader.pid as number);
       await connection.send(ops.ping, -2);
       let synced = false;
       const asked = connection.send(ops.sync("/")).then(

@@ -4,7 +4,7 @@
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { InvalidArgumentError } from "../../../core/errors.ts";
-import type { Login } from "../options.ts";
+import { decode, type Login } from "../options.ts";
 import { type Address, ClientConnection, type Connection } from "../topology/connection.ts";
 import type { ConnectionSystem } from "../topology/node-connection.ts";
 import type { Reply } from "./port.ts";
@@ -38,13 +38,15 @@ export function settingsOfUrl(url: string, tls: ConnectionOptions, system: Conne
   const { protocol, hostname, port, pathname, username, password } = new URL(url);
   const database = pathname.slice(1);
   if (!/^\d*$/.test(database))
-    throw new InvalidArgumentError("the database in the URL of a Redis is a number, such as redis://host/1");
+    throw new InvalidArgumentError(
+      "the database in the URL of a Redis must be a number, such as redis://host/1",
+    );
   return {
     // The brackets of an IPv6 address belong to the URL.
     to: { host: hostname.replace(/^\[|\]$/g, "") || "localhost", port: Number(port || DEFAULT_PORT) },
     login: {
-      ...(username === "" ? {} : { username: decodeURIComponent(username) }),
-      ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+      ...(username === "" ? {} : { username: decode(username) }),
+      ...(password === "" ? {} : { password: decode(password) }),
     },
     database: Number(database),
     tls: protocol === "rediss:" ? tls : null,

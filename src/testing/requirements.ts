@@ -1,4 +1,4 @@
-// The conditions under which a case applies, each with its reason in words. Nothing but the guarantees is looked at.
+// The conditions under which a case applies to a store. They depend on its guarantees only.
 
 import type { Kind } from "../core/store.ts";
 import type { Need } from "./case.ts";
@@ -22,19 +22,19 @@ export const pushes: Need = {
   why: (guarantees) => `wakes by ${guarantees.wakes}`,
 };
 
-/** A grant ends by itself although the process that has it goes on. */
+/** A grant ends with its ttl, also while its process is alive. */
 export const leases: Need = {
   met: (guarantees) => guarantees.ends === "lease",
   why: (guarantees) => `grants end with the ${guarantees.ends}`,
 };
 
-/** The store ends a grant by itself, or says how long one may be believed in, so that core ends it in time. */
+/** The validity of a grant is limited, by its ttl or by `longestMs`. */
 export const windows: Need = {
   met: (guarantees) => guarantees.ends === "lease" || guarantees.longestMs !== undefined,
   why: (guarantees) => `grants end with the ${guarantees.ends}`,
 };
 
-/** Time can be moved by hand. */
+/** The case can run in virtual time. */
 export const machineClock: Need = {
   met: (guarantees) => guarantees.clock === "machine",
   why: (guarantees) => `the clock is the ${guarantees.clock}'s`,

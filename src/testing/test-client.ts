@@ -1,5 +1,5 @@
-// One who wants, waits for and holds keys at the level of the raw contract: a request with its id, the numbers of its
-// sends and what the store has told it. It decides nothing; the cases do.
+// A client of the store contract for the cases: one request with its id, its sequence numbers and the
+// latest answer of the store. The cases decide when it attempts, renews and releases.
 
 import assert from "node:assert/strict";
 import type {
@@ -16,8 +16,8 @@ import type {
 } from "../core/store.ts";
 import { makeIo } from "./io.ts";
 
-/** What a case may ask for; the rest has calm defaults: a lease so long that it never ends within a case. */
-type Wished =
+/** The options that a case may set. With the default ttl, a lease never ends within a case. */
+type OptionName =
   | "mode"
   | "permits"
   | "limit"
@@ -27,9 +27,9 @@ type Wished =
   | "reservedFences"
   | "label"
   | "queue";
-export type Wish = Partial<Pick<Request, Wished>>;
+export type RequestOptions = Partial<Pick<Request, OptionName>>;
 
-const CALM: Required<Wish> = {
+const DEFAULTS: Required<RequestOptions> = {
   mode: "exclusive",
   permits: 1,
   limit: 1,
@@ -37,30 +37,36 @@ const CALM: Required<Wish> = {
   graceMs: 50,
   keepMs: 0,
   reservedFences: 10_000,
-  label: "party",
+  label: "client",
   queue: true,
 };
 
-export class Party {
+export class TestClient {
   readonly store: OpenStore;
-  /** The grant as last told by an answer. */
+  /** The grant of the latest answer. */
   grant: Grant | null = null;
   /** How often the store has notified it. */
   notifications = 0;
-  /** When the attempt or renewal left that the grant counts from. */
+  /** When the attempt or renewal of the grant was sent. */
   #grantSentAtMs = 0;
   request: Request;
   readonly #nowMs: () => number;
   #over = false;
   #turns = 0;
 
-  constructor(store: OpenStore, keys: readonly string[], id: string, wish: Wish, nowMs: () => number) {
+  constructor(
+    store: OpenStore,
+    keys: readonly string[],
+    id: string,
+    wish: RequestOptions,
+    nowMs: () => number,
+  ) {
     this.store = store;
     this.#nowMs = nowMs;
-    this.request = { ...CALM, ...wish, keys, id, seq: 0, actor: id.slice(0, 8) };
+    this.request = { ...DEFAULTS, ...wish, keys, id, seq: 0, actor: id.slice(0, 8) };
   }
 
-  /** One attempt, or one heartbeat: the same call. */
+  /** Sends an attempt. For a waiter, it is also a heartbeat. */
   async send(): Promise<AttemptAnswer> {
     if (this.#over) this.#begin();
     this.request = { ...this.request, seq: this.request.seq + 1 };
@@ -74,20 +80,20 @@ export class Party {
     return answer;
   }
 
-  /** The very same message once more, as a network may deliver it. */
+  /** Sends the same message again, as a network may deliver it twice. */
   repeat(): Promise<AttemptAnswer> {
     return this.store.attempt(this.request, makeIo());
   }
 
-  /** An attempt without a place in line is over with its answer: the next one is another's. */
+  /** Starts a new request. A request that does not queue ends with its answer. */
   #begin(): void {
     this.#turns += 1;
     const id = this.#turns.toString(16).padStart(8, "0") + this.request.id.slice(8);
     this.request = { ...this.request, id };
   }
 
-  /** Sends and must be granted now. */
-  async take(): Promise<Grant> {
+  /** Sends an attempt that the store must grant. */
+  async acquire(): Promise<Grant> {
     const answer = await this.send();
     assert.ok(
       "granted" in answer,
@@ -96,8 +102,8 @@ export class Party {
     return answer.granted;
   }
 
-  /** As `take`, in the callback form; null where the store has none. */
-  async takeDirect(): Promise<Grant | null> {
+  /** As `acquire`, through `direct`. null if the store does not have it. */
+  async acquireDirect(): Promise<Grant | null> {
     const { direct } = this.store;
     if (direct === undefined) return null;
     this.request = { ...this.request, seq: this.request.seq + 1 };
@@ -106,7 +112,7 @@ export class Party {
     return answer.granted;
   }
 
-  /** As `release`, in the callback form where the store has it. */
+  /** As `release`, through `direct` if the store has it. */
   releaseDirect(): Promise<"released" | "not-held"> {
     const { direct } = this.store;
     if (direct === undefined) return this.release();
@@ -117,7 +123,7 @@ export class Party {
     return new Promise((resolve, reject) => {
       let isBegun = false;
       begin((error, value) => {
-        if (!isBegun) reject(new Error("it settled before it returned"));
+        if (!isBegun) reject(new Error("settle must not be called before the call returns"));
         else if (value === null) reject(error as Error);
         else resolve(value);
       });
@@ -125,8 +131,8 @@ export class Party {
     });
   }
 
-  /** Sends and must be told that it is busy. */
-  async refused(): Promise<Busy> {
+  /** Sends an attempt whose answer must be `busy`. */
+  async expectBusy(): Promise<Busy> {
     const answer = await this.send();
     assert.ok(
       "busy" in answer,
@@ -135,8 +141,8 @@ export class Party {
     return answer.busy;
   }
 
-  /** Sends and must be told that its id has ended. */
-  async ended(): Promise<void> {
+  /** Sends an attempt whose answer must be `ended`. */
+  async expectEnded(): Promise<void> {
     const answer = await this.send();
     assert.ok("ended" in answer, `${this.request.label} has ended but was told ${show(answer)}`);
   }
@@ -178,7 +184,7 @@ export class Party {
     return this.store.note(this.request, this.grant?.cookie, note, makeIo());
   }
 
-  /** Of the first key. */
+  /** The fence of the first key. */
   get fence(): bigint {
     const [fence] = this.fences;
     assert.ok(fence !== undefined, `${this.request.label} was never granted`);
@@ -189,20 +195,20 @@ export class Party {
     return this.grant?.fences ?? [];
   }
 
-  /** The largest number that belongs to the grant. */
+  /** The largest fence that is reserved for the grant. */
   get topFence(): bigint {
     return this.fence + BigInt(this.grant?.reservedFences ?? 0);
   }
 
-  /** When the certain window of the grant ends, as a holder counts it (P2). */
+  /** When the window of the grant ends, as its holder counts it (P2). */
   endsAtMs(): number {
     assert.ok(this.grant !== null, `${this.request.label} was never granted`);
     return this.#grantSentAtMs + this.grant.validMs;
   }
 }
 
-/** The holder that must be there, for reading what the store tells of it. */
-export function only(holders: readonly HolderInfo[] | undefined): HolderInfo {
+/** The holder, if there is exactly one. Fails otherwise. */
+export function onlyHolder(holders: readonly HolderInfo[] | undefined): HolderInfo {
   assert.equal(holders?.length, 1, "one holder is expected");
   return holders?.[0] as HolderInfo;
 }

@@ -1,27 +1,26 @@
-// What a fuzz over critical sections leaves behind, and the verdict on it: sections that never overlap, under
-// fences that grow in their order. Lines are `begin FENCE WHO` and `end FENCE WHO`, written in the section
-// itself.
+// Checks the log of a fuzz test: critical sections must not overlap, and their fences must grow. Each
+// section writes the lines `begin FENCE WHO` and `end FENCE WHO` itself.
 
 import assert from "node:assert/strict";
 
 export interface Verdict {
   readonly finished: number;
-  /** Sections whose owner was killed in them. */
+  /** Sections whose holder was killed. */
   readonly unfinished: number;
 }
 
 const violations = new WeakSet<object>();
 
-/** No stall of the machine explains this failure: P1 or P3 was broken. */
+/** Whether the failure proves a violation of P1 or P3, which a stall of the machine cannot explain. */
 export function isViolation(error: unknown): boolean {
   return typeof error === "object" && error !== null && violations.has(error);
 }
 
 /**
- * Where processes are killed, leases are short, and a stall can end one in the middle of its section.
- * Elsewhere a failure is marked as a violation. `mortal`: who may have been killed in a section.
+ * `mortal` names the holders that may have been killed. Such tests have short leases, and a stall can end
+ * one in the middle of a section. In other tests, a failure is marked as a violation.
  */
-export function judge(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
+export function checkSections(lines: readonly string[], mortal: ReadonlySet<string> = new Set()): Verdict {
   try {
     return judgeLines(lines, mortal);
   } catch (error) {
