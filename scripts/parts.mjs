@@ -22,6 +22,11 @@ export const statics = [
   () => runPart("types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "tsconfig.json"]),
   () =>
     runPart("page types", [program("typescript", "bin/tsc"), "--noEmit", "-p", "dashboard/tsconfig.json"]),
+  () =>
+    runPart("decorators", [
+      program("typescript", "bin/tsc"),
+      ...["--noEmit", "-p", "examples/nestjs/tsconfig.json"],
+    ]),
   () => runPart("lint", [program("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]),
   () => runPart("format", [program("oxfmt", "bin/oxfmt"), "--check"]),
   () => runPart("unused", [join(root, "node_modules", "knip", "bin", "knip.js")]),

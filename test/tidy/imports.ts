@@ -106,6 +106,12 @@ const TABLE: readonly Row[] = [
     remedy: "a compat layer imports create-locks-for, the index of a store, core/errors and types of core",
   },
   {
+    of: /^nestjs\//,
+    may: [/^nestjs\//, /^core\/errors\.ts$/, /^create-locks\.ts$/, NODE],
+    mayTypes: [/^core\//],
+    remedy: "the NestJS module imports create-locks, core/errors and types of core, and no package",
+  },
+  {
     of: /^orm\//,
     may: [/^orm\/port\.ts$/, /^core\/errors\.ts$/],
     mayTypes: [CONTRACT],

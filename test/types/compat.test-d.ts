@@ -4,6 +4,8 @@ import type { Locks } from "holdfast";
 import type { Cluster, Redis } from "ioredis";
 import type { Pool } from "pg";
 import { expectTypeOf } from "vitest";
+import { Mutex as ProcessMutex, Semaphore as ProcessSemaphore } from "../../src/compat/async-mutex.ts";
+import { lock, lockSync } from "../../src/compat/proper-lockfile.ts";
 import { Mutex, RedlockMutex, Semaphore } from "../../src/compat/redis-semaphore.ts";
 import Redlock, { type Lock } from "../../src/compat/redlock.ts";
 
@@ -29,4 +31,21 @@ export function clients(redis: Redis, cluster: Cluster, locks: Locks, pool: Pool
   use(new Semaphore(redis, "a"));
   // @ts-expect-error: several masters
   use(new RedlockMutex(redis, "a"));
+}
+
+export function processes(locks: Locks, pool: Pool): void {
+  use(new ProcessMutex(locks, "a"));
+  expectTypeOf(new ProcessMutex(locks, "a").runExclusive(() => 5)).toEqualTypeOf<Promise<number>>();
+  expectTypeOf(lock("a", { stale: 5_000, retries: { forever: true } })).toEqualTypeOf<
+    Promise<() => Promise<void>>
+  >();
+  expectTypeOf(lockSync).returns.toBeNever();
+  // @ts-expect-error: a key is required
+  use(new ProcessMutex(locks));
+  // @ts-expect-error: a value is required
+  use(new ProcessSemaphore(locks, "a"));
+  // @ts-expect-error: a pool of a database
+  use(new ProcessMutex(pool, "a"));
+  // @ts-expect-error: there is no lock file
+  void lock("a", { fs: {} });
 }

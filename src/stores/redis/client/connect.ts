@@ -56,9 +56,13 @@ export function portOf(client: unknown, system: ConnectionSystem): RedisPort {
     if (isIoredis(client)) return new GivenClient(adaptIoredis(client), system);
     if (isNodeRedis(client)) return new GivenClient(adaptNodeRedis(client), system);
   }
+  // A client of Valkey GLIDE cannot be duplicated, so there is no connection for notifications. It also words
+  // the errors of the server in its own way.
+  const isGlide = typeof (client as { customCommand?: unknown } | null)?.customCommand === "function";
   throw new InvalidArgumentError(
-    "redis({ client }) takes a client of node-redis (4 to 6) or of ioredis (5 or 6): " +
-      "of one node, of sentinels or of a Cluster",
+    "redis({ client }) takes a client of node-redis (4 to 6), ioredis (5 or 6) or iovalkey: " +
+      "of one node, of sentinels or of a Cluster" +
+      (isGlide ? ". Instead of a client of Valkey GLIDE, give the URL, such as valkey://host:6379" : ""),
   );
 }
 
