@@ -93,7 +93,7 @@ async function request<T>(locks: Locks, name: string, rest: readonly unknown[]):
 
 function readOptions(given: unknown): WebLockOptions {
   if (given === null || (typeof given !== "object" && given !== undefined))
-    throw new TypeError(`options must be an object, got ${String(given)}`);
+    throw new TypeError(`options must be an object, got ${given === null ? "null" : typeof given}`);
   const options: WebLockOptions = given ?? {};
   const { mode = "exclusive", ifAvailable = false, steal = false, signal } = options;
   if (mode !== "exclusive" && mode !== "shared")
