@@ -65,7 +65,8 @@ npm run faults -- --report
 \`\`\`
 
 A seed repeats the plan of a run: the requests, and when which fault strikes. It does not repeat the
-scheduling of the machine. A run that fails keeps its histories and is listed below like any other.
+scheduling of the machine. A run that fails keeps its histories and is listed below like any other. The runs
+of earlier versions are in the history of \`faults/results.jsonl\`.
 `;
 
 const NOTES = `

@@ -123,7 +123,7 @@ function mysqlVersion(): string {
     const { path, args = [], env } = await findProgram(mysqlProgram);
     const options = { env: { ...process.env, ...env }, encoding: "utf8" };
     const said = execFileSync(path, [...args, "--version"], options);
-    console.log("MySQL", /Ver (\\\\S+)/.exec(said)?.[1]);`,
+    console.log("MySQL", /Ver (\\S+)/.exec(said)?.[1]);`,
     {},
   );
 }
@@ -172,7 +172,9 @@ function report(): void {
       store,
       server === "" ? "none" : server,
       suiteRun === undefined ? "not run" : `${suiteRun.passed} passed, ${suiteRun.failed} failed`,
-      runs.length === 0 ? "not run" : `${runs.length} runs, ${(seconds / 60).toFixed(1)} minutes`,
+      runs.length === 0
+        ? "not run"
+        : `${runs.length} ${runs.length === 1 ? "run" : "runs"}, ${(seconds / 60).toFixed(1)} minutes`,
       runs.length === 0 ? "" : figure(violations),
       [
         ...new Set([...runs, ...(suiteRun === undefined ? [] : [suiteRun])].map(({ measured }) => measured)),

@@ -23,10 +23,16 @@ describe("holdfast dashboard", () => {
 
   it("refuses an address that is not loopback without a token", async () => {
     const { code, stderr } = await box.run(["dashboard", "--listen", "0.0.0.0:0"]);
-    expect([code, stderr]).toEqual([64, expect.stringMatching(/needs --token: it is not a loopback address/)]);
+    expect([code, stderr]).toEqual([
+      64,
+      expect.stringMatching(/needs --token: it is not a loopback address/),
+    ]);
     for (const listen of ["nonsense", "127.0.0.1:99999", ""]) {
       const wrong = await box.run(["dashboard", `--listen=${listen}`]);
-      expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining("--listen must be HOST:PORT, got ")]);
+      expect([wrong.code, wrong.stderr]).toEqual([
+        64,
+        expect.stringContaining("--listen must be HOST:PORT, got "),
+      ]);
     }
   });
 

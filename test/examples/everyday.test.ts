@@ -49,7 +49,7 @@ async function replicas(
 const turns = <T>(all: readonly T[], count: number): T[] =>
   Array.from({ length: count }, (_, i) => all[i % all.length] as T);
 
-describe("everyday work", { timeout: 120_000 }, () => {
+describe("everyday work", () => {
   it("dialling: no phone is in two calls at once, and every phone is idle at the end (P1, P4)", async () => {
     const db = createPool({ uri: mariadb.url, connectionLimit: 8 });
     for (const statement of PHONES) await db.query(statement);

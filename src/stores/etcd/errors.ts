@@ -146,7 +146,11 @@ function codeOf(error: unknown): unknown {
   return (error as { code?: unknown } | null)?.code;
 }
 
+/** gRPC's text around the error of the socket. */
+const NOT_CONNECTED = /^No connection established\. Last error: (?:Error: )?(.+?)\.? Resolution note: .*$/;
+
 function detailOf(error: unknown): string {
   const { details, message } = (error ?? {}) as { details?: string; message?: string };
-  return (details || message || String(error)).split("\n")[0] as string;
+  const [line = ""] = (details || message || String(error)).split("\n");
+  return line.replace(NOT_CONNECTED, "$1");
 }

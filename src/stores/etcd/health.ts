@@ -82,7 +82,7 @@ const STATUS_UNKNOWN: Finding = {
   level: "info",
   what: "this user may not read the status of the cluster, as on every etcd since 3.5.28",
   why: "the version and the size of the database are not known",
-  fix: "look with etcdctl endpoint status as root",
+  fix: "check with etcdctl endpoint status as root",
 };
 
 const ALARMS_UNKNOWN: Finding = {
@@ -90,7 +90,7 @@ const ALARMS_UNKNOWN: Finding = {
   level: "info",
   what: "this user may not read the alarms of the cluster",
   why: "whether it is full or corrupt is not known",
-  fix: "look with etcdctl alarm list",
+  fix: "check with etcdctl alarm list",
 };
 
 const NO_SPACE: Finding = {
@@ -106,7 +106,7 @@ const CORRUPTED: Finding = {
   level: "danger",
   what: "the alarm CORRUPT is on: members disagree about their data",
   why: "two members may grant one key twice",
-  fix: "take the corrupt member out and let it join anew",
+  fix: "remove the corrupt member and add it again",
 };
 
 const UNREACHABLE: Omit<Finding, "what"> = {

@@ -94,6 +94,14 @@ describe("errors of etcd", () => {
       expect(retryable(details), details).toBe(false);
   });
 
+  it("show the error of the socket, not the words of gRPC around it", () => {
+    const details =
+      "No connection established. Last error: Error: connect ECONNREFUSED 10.0.0.1:2379. Resolution note: ";
+    const shown = etcdError(error(14, details), "be opened");
+    expect(shown.message).toMatch(/^etcd could not be opened: connect ECONNREFUSED 10\.0\.0\.1:2379( \(|$)/);
+    expect(shown.retryable).toBe(true);
+  });
+
   it("tell what was certainly not carried out from what may have been", () => {
     expect(wasRejected(error(5, "etcdserver: requested lease not found"))).toBe(true);
     expect(wasRejected(error(8, "etcdserver: mvcc: database space exceeded"))).toBe(true);

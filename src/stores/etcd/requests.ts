@@ -135,7 +135,8 @@ export class OpenRequests {
   }
 
   /**
-   * From now on an attempt with this id changes nothing. The request stays known until etcd has been told.
+   * From now on an attempt with this id changes nothing. The request stays known until etcd has acknowledged
+   * its end.
    */
   end(request: Request): OpenRequest {
     this.#ended.add(request.id, this.#system.monoMs());

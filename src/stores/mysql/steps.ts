@@ -12,6 +12,8 @@ import { sql, type StatementName } from "./sql.ts";
 const MOST_TRIES = 5;
 const FENCE_DIGITS = 20;
 const LENGTH_DIGITS = 4;
+/** The latest are remembered: a key that was acquired is released, too. */
+const HASHES_REMEMBERED = 1_024;
 
 /** What every step of an opened store knows. */
 export interface StepContext {
@@ -26,6 +28,7 @@ export class Steps {
   readonly context: StepContext;
   readonly namespace: Uint8Array;
   readonly #afterStep: () => void;
+  readonly #hashes = new Map<string, Uint8Array>();
 
   constructor(context: StepContext, afterStep: () => void) {
     this.context = context;
@@ -34,7 +37,12 @@ export class Steps {
   }
 
   hash(key: string): Uint8Array {
-    return hashOf(this.context.namespace, key);
+    const known = this.#hashes.get(key);
+    if (known !== undefined) return known;
+    const hash = hashOf(this.context.namespace, key);
+    if (this.#hashes.size >= HASHES_REMEMBERED) this.#hashes.clear();
+    this.#hashes.set(key, hash);
+    return hash;
   }
 
   /** A statement whose `{names}` are the rows of these keys, given last. */

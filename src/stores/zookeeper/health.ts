@@ -62,7 +62,7 @@ function openAcl({ digest }: Settings): Finding[] {
       id: "open-acl",
       level: "info",
       what: "the nodes of locks are open to everybody",
-      why: "whoever can reach the servers can take and end every lock",
+      why: "anyone who can reach the servers can take and end every lock",
       fix: "give a user and a password: nodes are then made for that user alone",
     },
   ];
@@ -87,7 +87,7 @@ function serverMode(srvr: string): Finding[] {
       id: "one-server",
       level: "warning",
       what: "this is one server, not an ensemble",
-      why: "while it is down nobody gets a lock, and what is held is lost",
+      why: "while it is down, no lock is granted and every held lock is lost",
       fix: "run three servers or more",
     },
   ];

@@ -18,7 +18,7 @@ import { openPool } from "../../support/pg-pool.ts";
 import { RedisPair, type RedisSide, START_US } from "../redis/pair.ts";
 import { io, PostgresWorld, request } from "./fixture.ts";
 
-const HISTORIES = runs(15);
+const HISTORIES = runs(10);
 const RULES = { firstBeatMs: 1_000, longestBeatMs: 10_000, fencePerKey: true };
 
 let world: PostgresWorld;
@@ -208,7 +208,7 @@ describe("the functions", () => {
     expect(await world.ask(left)).toEqual([]);
     expect(sections).toBeGreaterThan(20);
     expect(failures).toBeGreaterThan(0);
-  }, 120_000);
+  });
 });
 
 /** Until it succeeds: sessions are ended all the time. */

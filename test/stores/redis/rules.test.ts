@@ -355,7 +355,8 @@ describe("the record of a semaphore", () => {
       return Number(await world.ask("MEMORY", "USAGE", "t:{pool}"));
     };
     const before = await refuse(1);
-    expect(await refuse(200)).toBeLessThan(before + 20);
+    // On a slow machine the record keeps a few ids for some time. One per refused try would be 6,000 bytes.
+    expect(await refuse(200)).toBeLessThan(before + 1_000);
     // Who holds and who waits is still known.
     expect(await store.attempt({ ...waiter, seq: 2 }, io)).toHaveProperty("busy");
     expect(await store.attempt({ ...(held[0] as typeof waiter), seq: 2 }, io)).toHaveProperty("granted");

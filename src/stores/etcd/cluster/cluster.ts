@@ -290,7 +290,7 @@ export class Cluster {
         };
         const cancel = this.#system.after(STAGGER_MS, beginNext);
         try {
-          await this.#greet(member, io);
+          await this.#verify(member, io);
           resolve(member);
         } catch (error) {
           failures.push(error);
@@ -306,7 +306,7 @@ export class Cluster {
   }
 
   /** Rejects if the member does not answer or knows no leader. */
-  async #greet(member: Member, io: CallSignal): Promise<void> {
+  async #verify(member: Member, io: CallSignal): Promise<void> {
     try {
       // By this very member: a login that is under way may wait for a frozen one.
       if (this.#needsLogin) await this.#logIn(member, io);
@@ -326,7 +326,7 @@ export class Cluster {
       this.#options.endpoints.map(async (endpoint) => {
         const member = this.#connect(endpoint);
         try {
-          await this.#greet(member, timeout);
+          await this.#verify(member, timeout);
           return [];
         } catch (error) {
           const { message } = error as Error;
@@ -345,7 +345,7 @@ export class Cluster {
     const options =
       channel === null ? { ...CHANNEL_OPTIONS, ...clientOptions } : { channelOverride: channel };
     const client = new this.#grpc.Client(endpoint, this.#credentials, options as ClientOptions);
-    return new Member(endpoint, client, { nowMs: () => this.#system.monoMs(), isShared: channel !== null });
+    return new Member(endpoint, client, { system: this.#system, isShared: channel !== null });
   }
 
   get #needsLogin(): boolean {

@@ -3,7 +3,7 @@
 // its leader:
 // - No answer, or no leader: the store uses another member.
 // - Another term than before: older calls are lost.
-// Either way their callers are told at once instead of at their timeout.
+// Either way their callers get an error at once, not at their timeout.
 
 import type { System } from "../../../core/system.ts";
 import type { CallSignal, Member } from "./member.ts";

@@ -2,14 +2,7 @@
 // member that was dropped takes no more calls; calls that are under way may still end by themselves.
 
 import type { Socket } from "node:net";
-import type {
-  ChannelCredentials,
-  Client,
-  ClientDuplexStream,
-  ClientUnaryCall,
-  Metadata,
-  ServiceError,
-} from "@grpc/grpc-js";
+import type { ChannelCredentials, Client, ClientDuplexStream, Metadata, ServiceError } from "@grpc/grpc-js";
 import {
   leaseAnswer,
   type LeaseAnswer,
@@ -20,6 +13,7 @@ import {
   type WatchRequest,
   watchRequest,
 } from "../protocol/messages.ts";
+import type { System } from "../../../core/system.ts";
 import type { Codec, Loose } from "../protocol/protobuf.ts";
 
 /** A connection of its own, no hidden retries, pings no more often than a server allows by default. */
@@ -61,18 +55,25 @@ interface PendingKeepAlive {
 interface PendingCall {
   readonly sentAtMs: number;
   giveUp(reason: string): void;
+  /** From now on an abort of its signal gives it up. */
+  listen(): void;
 }
+
+/** Core makes the signal of a call when it is read first. Most calls are answered earlier and do without. */
+const LISTEN_AFTER_MS = 25;
 
 export class Member {
   readonly endpoint: string;
   /** The term of the leader that this member last reported; 0 if it has reported none. */
   term = 0n;
   readonly #client: Client;
-  readonly #nowMs: () => number;
+  readonly #system: System;
   /** The channel belongs to the caller and stays open. */
   readonly #isShared: boolean;
   /** In the order in which they were sent. */
   readonly #pending = new Set<PendingCall>();
+  /** A timer is set that will listen to the signals of all pending calls. */
+  #willListen = false;
   #keepAlives: ClientDuplexStream<Loose<LeaseId>, LeaseAnswer> | null = null;
   /** By lease. The stream answers in order. */
   #pendingKeepAlives = new Map<number, PendingKeepAlive[]>();
@@ -82,11 +83,11 @@ export class Member {
   constructor(
     endpoint: string,
     client: Client,
-    { nowMs, isShared }: { readonly nowMs: () => number; readonly isShared: boolean },
+    { system, isShared }: { readonly system: System; readonly isShared: boolean },
   ) {
     this.endpoint = endpoint;
     this.#client = client;
-    this.#nowMs = nowMs;
+    this.#system = system;
     this.#isShared = isShared;
   }
 
@@ -107,14 +108,9 @@ export class Member {
 
   call<Q, A>(method: Method<Q, A>, request: Loose<Q>, metadata: Metadata, io: CallSignal): Promise<A> {
     return new Promise((resolve, reject) => {
-      const { signal } = io;
-      if (signal.aborted) return reject(new UnansweredCall("the call was cancelled before it was sent"));
-      let call: ClientUnaryCall | null = null;
-      const end = this.#begin(signal, (reason) => {
-        reject(new UnansweredCall(reason));
-        call?.cancel();
-      });
-      call = this.#client.makeUnaryRequest(
+      let end = (): void => {};
+      // Throws if the owner of the channel has closed it. Never calls back before it returns.
+      const call = this.#client.makeUnaryRequest(
         method.path,
         (value: Loose<Q>) => method.request.encode(value),
         (bytes) => method.answer.decode(bytes),
@@ -126,19 +122,22 @@ export class Member {
           else reject(error);
         },
       );
+      end = this.#begin(io, (reason) => {
+        reject(new UnansweredCall(reason));
+        call.cancel();
+      });
     });
   }
 
   /** Resolves with the new ttl of the lease in seconds; 0 if the lease does not exist. */
   keepAlive(id: number, metadata: () => Metadata, io: CallSignal): Promise<number> {
     return new Promise((resolve, reject) => {
-      if (this.#isDropped || io.signal.aborted)
-        return reject(new UnansweredCall("the call was cancelled before it was sent"));
+      if (this.#isDropped) return reject(new UnansweredCall("the call was cancelled before it was sent"));
       const stream = this.#keepAlives ?? this.#openKeepAlives(metadata());
       // A cancelled call stays in the list, because answers come in order.
       const pending = this.#pendingKeepAlives.get(id) ?? [];
       this.#pendingKeepAlives.set(id, pending);
-      const end = this.#begin(io.signal, (reason) => reject(new UnansweredCall(reason)));
+      const end = this.#begin(io, (reason) => reject(new UnansweredCall(reason)));
       pending.push({
         resolve(ttl) {
           end();
@@ -154,22 +153,40 @@ export class Member {
   }
 
   /** A call is pending until it is given up or the returned function is called. */
-  #begin(signal: AbortSignal, giveUp: (reason: string) => void): () => void {
+  #begin(io: CallSignal, giveUp: (reason: string) => void): () => void {
+    let signal: AbortSignal | null = null;
     const end = (): void => {
       this.#pending.delete(pending);
-      signal.removeEventListener("abort", aborted);
+      signal?.removeEventListener("abort", aborted);
     };
     const pending: PendingCall = {
-      sentAtMs: this.#nowMs(),
+      sentAtMs: this.#system.monoMs(),
       giveUp(reason) {
         end();
         giveUp(reason);
       },
+      listen() {
+        if (signal !== null) return;
+        signal = io.signal;
+        if (signal.aborted) aborted();
+        else signal.addEventListener("abort", aborted, { once: true });
+      },
     };
     const aborted = (): void => pending.giveUp(`${this.endpoint} did not answer in time`);
     this.#pending.add(pending);
-    signal.addEventListener("abort", aborted, { once: true });
+    this.#listenSoon();
     return end;
+  }
+
+  /** One timer for all pending calls. */
+  #listenSoon(): void {
+    if (this.#willListen) return;
+    this.#willListen = true;
+    const listenToAll = (): void => {
+      this.#willListen = false;
+      for (const one of [...this.#pending]) one.listen();
+    };
+    this.#system.after(LISTEN_AFTER_MS, listenToAll, "background");
   }
 
   #openKeepAlives(metadata: Metadata): ClientDuplexStream<Loose<LeaseId>, LeaseAnswer> {

@@ -19,8 +19,9 @@ export class CancelRequests {
     if (typeof processID !== "number" || typeof secretKey !== "number") return;
     if (typeof host !== "string" || typeof port !== "number" || this.#open >= MOST_REQUESTS) return;
     const request = Buffer.alloc(REQUEST_LENGTH);
+    // Clients read the two numbers as signed or as unsigned ones.
     [REQUEST_LENGTH, REQUEST_CODE, processID, secretKey].forEach((part, at) =>
-      request.writeInt32BE(part, 4 * at),
+      request.writeInt32BE(part | 0, 4 * at),
     );
     const socket = connect(host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port });
     this.#open += 1;
