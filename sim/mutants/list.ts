@@ -210,7 +210,7 @@ export const mutants: readonly Mutant[] = [
     name: "close does not abort the signal",
     file: "core/lease/lease.ts",
     edits: [
-      { find: "    this.tell(this.#closing);\n", put: "" },
+      { find: "    this.abort(this.#closing);\n", put: "" },
       {
         find: "    this.#controller?.abort(this.#lost);\n",
         put: '    if (reason !== "closed") this.#controller?.abort(this.#lost);\n',

@@ -48,7 +48,7 @@ export class HoldfastLocks implements Locks {
   readonly #store: Store;
   readonly #system: System;
   readonly #defaults: Defaults;
-  readonly #defaultWish: AcquireSpec;
+  readonly #defaultSpec: AcquireSpec;
   readonly #events: Events;
   readonly #caller: Caller;
   readonly #elections = new Set<RunningElection>();
@@ -61,7 +61,7 @@ export class HoldfastLocks implements Locks {
     this.#store = store;
     this.#system = system;
     this.#defaults = defaults;
-    this.#defaultWish = readAcquireOptions({}, defaults);
+    this.#defaultSpec = readAcquireOptions({}, defaults);
     this.#events = new Events(system);
     this.#caller = new Caller(system);
     this.#shutdown = new Shutdown({
@@ -81,7 +81,7 @@ export class HoldfastLocks implements Locks {
   /** Not an async function, so that an uncontended call costs only one promise here. */
   acquire(key: Key, options?: AcquireOptions): Promise<Lease> {
     try {
-      const spec = options === undefined ? this.#defaultWish : readAcquireOptions(options, this.#defaults);
+      const spec = options === undefined ? this.#defaultSpec : readAcquireOptions(options, this.#defaults);
       const keys = canonicalKeys(key);
       const actor = this.#actor(spec);
       const alone = this.#acquireAlone(keys, spec, actor, handleOf);
@@ -119,7 +119,7 @@ export class HoldfastLocks implements Locks {
     const fn = hasOptions ? maybeFn : optionsOrFn;
     if (typeof fn !== "function")
       throw new InvalidArgumentError(`fn of using must be a function, got ${typeof fn}`);
-    const spec = hasOptions ? readAcquireOptions(optionsOrFn, this.#defaults) : this.#defaultWish;
+    const spec = hasOptions ? readAcquireOptions(optionsOrFn, this.#defaults) : this.#defaultSpec;
     const keys = canonicalKeys(key);
     const actor = this.#actor(spec);
     const alone = this.#acquireAlone<Handle>(keys, spec, actor, (lease) => lease);
@@ -202,7 +202,7 @@ export class HoldfastLocks implements Locks {
       key,
       (manager, io) => manager.store.revoke(key, spec, io),
       // "free" may be the result of the first try, which has revoked the key.
-      (said) => said === "revoked",
+      (answered) => answered === "revoked",
     );
     if (answer === "free") return false;
     if (answer === "other-fence") throw otherFence(key, fence as bigint, await this.inspect(key));

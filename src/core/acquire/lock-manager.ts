@@ -36,7 +36,7 @@ const GIVE_BACK_MS = 1_500;
 const STORE_CLOSE_MS = 500;
 
 /** How long leases may be handed off, and after which wait the detector looks for cycles. */
-export type Patience = Pick<Defaults, "handoffMs" | "deadlockMs">;
+export type QueueTiming = Pick<Defaults, "handoffMs" | "deadlockMs">;
 
 /** Whether calls of this actor may continue while the locks are being closed. */
 export type Admits = (actor: Actor) => boolean;
@@ -70,14 +70,14 @@ export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
     caller: Caller,
     system: System,
     events: Events,
-    patience: Patience,
+    timing: QueueTiming,
     admits: Admits,
   ) {
     this.store = store;
     this.system = system;
     this.#events = events;
-    this.handoffMs = patience.handoffMs;
-    this.#deadlockMs = patience.deadlockMs;
+    this.handoffMs = timing.handoffMs;
+    this.#deadlockMs = timing.deadlockMs;
     this.#admits = admits;
     this.caller = caller;
     caller.isRemote = store.guarantees.scope === "network";
@@ -164,15 +164,15 @@ export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
 
   #release(lease: HeldLease): Promise<boolean> {
     if (lease.leftMs === 0) {
-      this.holds.letGo(lease);
+      this.holds.finishRevoked(lease);
       return Promise.resolve(false);
     }
     lease.markReleased();
-    const told = this.#events.hears("released") ? this.#releasedEvent(lease) : null;
-    if (lease.holds.length > 1) return this.#releaseAll(lease).finally(() => told?.(false));
+    const report = this.#events.hears("released") ? this.#releasedEvent(lease) : null;
+    if (lease.holds.length > 1) return this.#releaseAll(lease).finally(() => report?.(false));
     const hold = lease.holds[0] as Hold;
-    if (hold.queue === null || !hold.queue.pass(hold)) return this.#releaseHold(hold, told);
-    told?.(true);
+    if (hold.queue === null || !hold.queue.pass(hold)) return this.#releaseHold(hold, report);
+    report?.(true);
     return Promise.resolve(true);
   }
 
@@ -251,7 +251,7 @@ export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
     const endMs = this.system.monoMs() + CLOSE_MS;
     this.#releaseHolds(this.holds.all());
     await this.#released(GIVE_BACK_MS);
-    this.holds.letGoOfRevoked();
+    this.holds.finishAllRevoked();
     // A failed release is now an abandonment.
     await this.holds.abandonment.settled(endMs - STORE_CLOSE_MS - this.system.monoMs());
     this.holds.stop();
@@ -444,12 +444,12 @@ export class LockManager implements LeaseOwner, QueueDeps, DetectorLockManager {
 
   #releaseHold(hold: Hold, onEnd: (() => void) | null): Promise<boolean> {
     this.#releasing += 1;
-    const told = new Promise<boolean>((resolve, reject) => {
+    const released = new Promise<boolean>((resolve, reject) => {
       new ReleaseCall(this, hold, onEnd, resolve, reject).start();
     });
     // The release was sent before: a waiter of this process must not join the store's queue ahead of it.
     this.holds.end(hold);
-    return told;
+    return released;
   }
 
   /** The store has answered a release, or the release has timed out. */

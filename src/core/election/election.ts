@@ -145,7 +145,7 @@ export class RunningElection implements Election {
   }
 
   #endTerm(why: string): void {
-    this.#term?.lease.tell(
+    this.#term?.lease.abort(
       new LockAbortedError(`the term as leader of ${showKey(this.name)} is over: ${why}`, { key: this.name }),
     );
   }

@@ -148,7 +148,7 @@ export class HoldRegistry implements HoldOwner {
     const ended = (lease?.holds ?? [hold]).filter((one) => !one.ended);
     for (const one of ended) this.end(one);
     const abandon = (): void => ended.forEach((one) => this.abandonment.add(one.request));
-    if (mayCleanUp && this.#revoked.has(lease)) this.#keepUntilLetGo(lease, abandon, leftMs);
+    if (mayCleanUp && this.#revoked.has(lease)) this.#keepUntilReleased(lease, abandon, leftMs);
     else abandon();
   }
 
@@ -156,8 +156,8 @@ export class HoldRegistry implements HoldOwner {
    * After a revocation without force, the key stays taken until the holder releases it or its window
    * ends, so that the holder can clean up. The lease cannot be renewed any more.
    */
-  #keepUntilLetGo(lease: HeldLease, abandon: () => void, leftMs: number): void {
-    const cancel = this.#system.after(leftMs, () => this.letGo(lease), "background");
+  #keepUntilReleased(lease: HeldLease, abandon: () => void, leftMs: number): void {
+    const cancel = this.#system.after(leftMs, () => this.finishRevoked(lease), "background");
     this.#revoked.set(lease, () => {
       cancel();
       abandon();
@@ -165,14 +165,14 @@ export class HoldRegistry implements HoldOwner {
   }
 
   /** The owner has released a lost lease. */
-  letGo(lease: HeldLease): void {
+  finishRevoked(lease: HeldLease): void {
     const abandon = this.#revoked.get(lease);
     this.#revoked.delete(lease);
     abandon?.();
   }
 
-  letGoOfRevoked(): void {
-    for (const lease of [...this.#revoked.keys()]) this.letGo(lease);
+  finishAllRevoked(): void {
+    for (const lease of [...this.#revoked.keys()]) this.finishRevoked(lease);
   }
 
   /**

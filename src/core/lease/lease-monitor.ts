@@ -46,7 +46,7 @@ export class LeaseMonitor {
     this.#system = system;
     this.#listener = listener;
     this.#dues = new DueLists<HoldDue>(system, (due) => {
-      for (const { hold } of due) this.#look(hold);
+      for (const { hold } of due) this.#examine(hold);
     });
   }
 
@@ -83,7 +83,7 @@ export class LeaseMonitor {
     if (holds.length === 0) return;
     this.#lowerLeads(now);
     this.#cancelCheck = this.#system.after(CHECK_CLOCKS_MS, () => this.#checkClocks(), "background");
-    if (ranAhead) for (const hold of holds) this.#look(hold);
+    if (ranAhead) for (const hold of holds) this.#examine(hold);
   }
 
   #lowerLeads(at: Instant): void {
@@ -91,7 +91,7 @@ export class LeaseMonitor {
     this.#wallLeadMs = Math.min(this.#wallLeadMs, at.wallMs - at.monoMs);
   }
 
-  #look(hold: Hold): void {
+  #examine(hold: Hold): void {
     const now = this.#listener.now();
     const left = hold.remaining(now);
     if (hold.ended) return;

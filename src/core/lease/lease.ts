@@ -54,7 +54,7 @@ export class HeldLease implements Lease {
   /** The number of re-entries that are not released. */
   #joined = 0;
   /** The holder has released the lease, and a re-entry may still hold it. */
-  #letGo = false;
+  #isReleased = false;
 
   constructor(owner: LeaseOwner, holds: readonly Hold[], spec: AcquireSpec, actor: Actor, nowMs: number) {
     this.owner = owner;
@@ -104,7 +104,7 @@ export class HeldLease implements Lease {
   }
 
   get remaining(): number {
-    return this.#letGo ? 0 : this.leftMs;
+    return this.#isReleased ? 0 : this.leftMs;
   }
 
   get sections(): readonly HeldLease[] {
@@ -127,7 +127,7 @@ export class HeldLease implements Lease {
   }
 
   /** Aborts the signal although the lease is held, so that its callback stops. */
-  tell(reason: LockError): void {
+  abort(reason: LockError): void {
     if (!this.signal.aborted) this.#controller?.abort(reason);
   }
 
@@ -138,7 +138,7 @@ export class HeldLease implements Lease {
 
   notifyClosed(): void {
     this.#closing ??= this.#lossError("closed", LOSS_TEXT.closed);
-    this.tell(this.#closing);
+    this.abort(this.#closing);
   }
 
   /** Set once the lease was lost. */
@@ -176,13 +176,13 @@ export class HeldLease implements Lease {
 
   leave(): Promise<boolean> {
     this.#joined -= 1;
-    if (this.#joined === 0 && this.#letGo) return this.owner.release(this);
+    if (this.#joined === 0 && this.#isReleased) return this.owner.release(this);
     return Promise.resolve(this.leftMs > 0);
   }
 
   #leaveOthersInside(): Promise<boolean> {
     const { held } = this;
-    this.#letGo = true;
+    this.#isReleased = true;
     this.actor.delete(this);
     return Promise.resolve(held);
   }
@@ -223,8 +223,8 @@ export class HeldLease implements Lease {
     if (this.#state !== "held") return false;
     this.#state = "lost";
     const why = detail === undefined ? LOSS_TEXT[reason] : `${LOSS_TEXT[reason]}: ${detail}`;
-    const told = reason === "closed" ? this.#closing : null;
-    this.#lost = told ?? this.#lossError(reason, why, detail);
+    const closing = reason === "closed" ? this.#closing : null;
+    this.#lost = closing ?? this.#lossError(reason, why, detail);
     this.actor.delete(this);
     this.#controller?.abort(this.#lost);
     return true;

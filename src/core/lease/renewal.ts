@@ -46,7 +46,7 @@ export class Renewal {
     this.#system = system;
     this.#listener = listener;
     this.clocks = new ServerClocks((jump) => listener.jumped(jump));
-    this.#dues = new DueLists<HoldDue>(system, (due) => this.#rang(due));
+    this.#dues = new DueLists<HoldDue>(system, (due) => this.#renewDue(due));
   }
 
   begin(hold: Hold): void {
@@ -81,7 +81,7 @@ export class Renewal {
     else this.#dues.set(hold.renewalDue, delayMs(hold), hold.window.since.monoMs + delayMs(hold));
   }
 
-  #rang(due: readonly HoldDue[]): void {
+  #renewDue(due: readonly HoldDue[]): void {
     const shortest = due.reduce((term, { hold }) => Math.min(term, hold.termMs), Number.POSITIVE_INFINITY);
     const soonMs = Math.min(LONGEST_BATCH_MS, shortest * BATCH_SHARE);
     const soon = this.#dues.take(this.#system.monoMs() + soonMs);
@@ -101,7 +101,7 @@ export class Renewal {
     const sentAt = this.#listener.now();
     const timeoutMs = callTimeoutMs(Math.min(...batch.map((hold) => hold.termMs)));
     const items = batch.map((hold) => {
-      const askedMs = ttlMs ?? wishedMs(hold, sentAt.monoMs);
+      const askedMs = ttlMs ?? requestedMs(hold, sentAt.monoMs);
       return {
         request: withGrace(hold.request, askedMs),
         cookie: hold.cookie,
@@ -183,7 +183,7 @@ function withGrace(request: Request, ttlMs: number): Request {
 }
 
 /** The ttl of a renewal: the whole ttl, or the rest of it without `renew`. */
-function wishedMs(hold: Hold, nowMs: number): number {
+function requestedMs(hold: Hold, nowMs: number): number {
   if (hold.lease === null || hold.lease.spec.renew) return hold.ttlMs;
   return Math.min(hold.ttlMs, hold.owedMs(nowMs));
 }

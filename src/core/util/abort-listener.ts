@@ -2,51 +2,51 @@
 // to a thousand calls must not get Node's warning about a leak, and after the calls the signal must have
 // no listeners.
 
-const fans = new WeakMap<AbortSignal, Fan>();
+const sharedListeners = new WeakMap<AbortSignal, SharedListener>();
 
-class Fan {
+class SharedListener {
   readonly #signal: AbortSignal;
-  readonly #told = new Set<() => void>();
-  readonly #ring = (): void => {
-    for (const tell of [...this.#told]) tell();
+  readonly #listeners = new Set<() => void>();
+  readonly #notifyAll = (): void => {
+    for (const listener of [...this.#listeners]) listener();
   };
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
   }
 
-  add(tell: () => void): void {
-    if (this.#told.size === 0) this.#signal.addEventListener("abort", this.#ring, { once: true });
-    this.#told.add(tell);
+  add(listener: () => void): void {
+    if (this.#listeners.size === 0) this.#signal.addEventListener("abort", this.#notifyAll, { once: true });
+    this.#listeners.add(listener);
   }
 
-  delete(tell: () => void): void {
-    this.#told.delete(tell);
-    if (this.#told.size === 0) this.#signal.removeEventListener("abort", this.#ring);
+  delete(listener: () => void): void {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size === 0) this.#signal.removeEventListener("abort", this.#notifyAll);
   }
 }
 
 /**
- * Calls `tell` when the signal aborts, or soon if it has already aborted. Returns a function that removes
+ * Calls `listener` when the signal aborts, or soon if it has already aborted. Returns a function that removes
  * it.
  */
-export function onAbort(signal: AbortSignal, tell: () => void): () => void {
-  if (signal.aborted) return soon(tell);
-  let fan = fans.get(signal);
-  if (fan === undefined) {
-    fan = new Fan(signal);
-    fans.set(signal, fan);
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  if (signal.aborted) return callSoon(listener);
+  let shared = sharedListeners.get(signal);
+  if (shared === undefined) {
+    shared = new SharedListener(signal);
+    sharedListeners.set(signal, shared);
   }
-  const own = fan;
-  own.add(tell);
-  return () => own.delete(tell);
+  const own = shared;
+  own.add(listener);
+  return () => own.delete(listener);
 }
 
-function soon(tell: () => void): () => void {
+function callSoon(listener: () => void): () => void {
   let wanted = true;
   // Not queueMicrotask, which Jest's fake timers delay.
   void Promise.resolve().then(() => {
-    if (wanted) tell();
+    if (wanted) listener();
   });
   return () => {
     wanted = false;

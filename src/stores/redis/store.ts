@@ -305,7 +305,8 @@ function directCalls(
     release(request, _cookie, lastFence, settle) {
       const lateUntilMs = requests.end(request.id);
       const answer = (error: unknown, held: boolean | null): void => {
-        if (held !== null) requests.ended(request.id);
+        if (held === true && lateUntilMs === 0) requests.released(request.id);
+        else if (held !== null) requests.ended(request.id);
         settle(error, held === null ? null : held ? "released" : "not-held");
       };
       if (lateUntilMs === 0) return fastPath.release(request, String(lastFence), callOf(request), answer);

@@ -92,7 +92,7 @@ export class ConnectionHealth {
   /** The server answered this call, perhaps with an error. */
   answered(call: OpenCall): void {
     this.failed(call);
-    this.heard();
+    this.#heardAtMs = this.#system.monoMs();
   }
 
   /** The call ended without an answer, for example because its connection was closed. */

@@ -1,5 +1,5 @@
 // A connection of our own, for stores that are made from a URL: RESP 2 over one socket, and nothing that a
-// lock does not need. The packages take more of the time of an uncontended lock than the rest of the store.
+// lock does not need. docs/appendix/decisions/0022-connections-of-our-own-to-redis.md has the figures.
 
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";

@@ -11,6 +11,7 @@ import type { OpenRequest } from "./open-requests.ts";
 import { type CallContext, type Reply, textOf } from "../client/port.ts";
 import { type BatchReply, failureIn, grantOf, labelText, readAttempt, readBatch } from "./script-replies.ts";
 import { scripts } from "../scripts.generated.ts";
+import type { ServerClocks } from "./server-clocks.ts";
 
 /** A call has half as many more at most: they would keep the server from other work for too long. */
 const FULL_BATCH = 32;
@@ -20,16 +21,15 @@ const PLAIN = " 0000000000000000 0000001 x ";
 const [GRANTED, LATE, RELEASED] = ["g", "l", "1"];
 
 type Settle<T> = (error: unknown, answer: T | null) => void;
-type TimedPatience = CallContext & { readonly timeoutMs: number };
+type TimedCall = CallContext & { readonly timeoutMs: number };
 
 /** The scripts for one request each. */
 export interface SingleCommands {
-  attemptAlone(request: Request, open: OpenRequest, io: TimedPatience): Promise<AttemptAnswer<null>>;
+  attemptAlone(request: Request, open: OpenRequest, io: TimedCall): Promise<AttemptAnswer<null>>;
   endAlone(request: Request, used: readonly string[], lateUntilMs: number, io: CallContext): Promise<boolean>;
-  /** The server's time at `deadlineMs` of our clock; null while its time is unknown. */
-  notAfterIfKnown(key: string, deadlineMs: number): number | null;
+  readonly clocks: ServerClocks;
+  /** The server's time at `deadlineMs` of our clock. Asks a server whose time is unknown. */
   notAfterMs(key: string, deadlineMs: number, io: CallContext): Promise<number>;
-  learnTime(key: string, serverMs: number, sentMs: number): void;
 }
 
 /** An attempt if it has an open request, else a release. */
@@ -39,7 +39,7 @@ interface Job {
   readonly item: string;
   readonly open: OpenRequest | null;
   readonly used: string;
-  readonly io: TimedPatience;
+  readonly io: TimedCall;
   readonly attempted: Settle<AttemptAnswer<null>> | null;
   readonly released: Settle<boolean> | null;
   /** How often it was sent. */
@@ -58,9 +58,8 @@ export class FastPath {
   #lastAnswered = 0;
   /** How many requests the last call had. */
   #lastSize = 1;
-  /** The columns of the last request before its id. Most requests have the same. */
-  #prefix: { readonly of: Request; readonly text: string } | null = null;
-  #label: { readonly of: string; readonly text: string } = { of: "", text: labelText("") };
+  /** Of the last request. Most requests have the same. */
+  #parts: ItemParts | null = null;
   readonly #flushSoon = (): void => this.#flush();
 
   constructor(env: CommandsEnv, commands: SingleCommands, isCluster: boolean) {
@@ -71,13 +70,14 @@ export class FastPath {
   }
 
   /** Never calls back synchronously. */
-  attempt(request: Request, open: OpenRequest, io: TimedPatience, settle: Settle<AttemptAnswer<null>>): void {
-    const tail = `${PLAIN}${request.id} ${this.#env.proc} ${this.#labelOf(request.label)} ${request.actor}`;
-    const item = `a${this.#prefixOf(request)}${tail}`;
+  attempt(request: Request, open: OpenRequest, io: TimedCall, settle: Settle<AttemptAnswer<null>>): void {
+    if (this.#parts === null || !this.#parts.fits(request))
+      this.#parts = new ItemParts(request, this.#env.proc);
+    const { start, end } = this.#parts;
     this.#add({
       request,
-      name: this.#nameOf(request),
-      item,
+      name: this.#env.names.record(request.keys[0] as string),
+      item: `${start}${request.id}${end}${request.actor}`,
       open,
       used: "",
       io,
@@ -87,11 +87,11 @@ export class FastPath {
     });
   }
 
-  release(request: Request, used: string, io: TimedPatience, settle: Settle<boolean>): void {
+  release(request: Request, used: string, io: TimedCall, settle: Settle<boolean>): void {
     const item = `h- ${used.padStart(16, "0")}${request.id}`;
     this.#add({
       request,
-      name: this.#nameOf(request),
+      name: this.#env.names.record(request.keys[0] as string),
       item,
       open: null,
       used,
@@ -109,10 +109,6 @@ export class FastPath {
     this.#jobs.push(job);
     // When all tasks of this turn of the event loop have asked.
     if (this.#jobs.length === 1) process.nextTick(this.#flushSoon);
-  }
-
-  #nameOf({ keys }: Request): string {
-    return this.#env.names.record(keys[0] as string);
   }
 
   #flush(): void {
@@ -133,7 +129,7 @@ export class FastPath {
     const sentMs = this.#env.system.monoMs();
     let timeoutMs = 0;
     for (const { io } of jobs) timeoutMs = Math.max(timeoutMs, io.timeoutMs);
-    const notAfterMs = this.#commands.notAfterIfKnown(key, sentMs + timeoutMs);
+    const notAfterMs = this.#commands.clocks.at(key, sentMs + timeoutMs);
     if (notAfterMs === null) {
       this.#commands.notAfterMs(key, sentMs + timeoutMs, first.io).then(
         () => this.#send(jobs),
@@ -182,7 +178,7 @@ export class FastPath {
       return fail(jobs, error);
     }
     const { timeMs, fence, letters, decisions } = batch;
-    this.#commands.learnTime((jobs[0] as Job).request.keys[0] as string, timeMs, sentMs);
+    this.#commands.clocks.learn((jobs[0] as Job).request.keys[0] as string, timeMs, sentMs);
     let read = 1;
     for (let at = 0; at < jobs.length; at += 1) {
       const job = jobs[at] as Job;
@@ -231,22 +227,32 @@ export class FastPath {
       );
     }
   }
+}
 
-  /** Queue, ttl, hold, life and reserved fences: the columns of scripts/fast-path.lua before the id. */
-  #prefixOf(request: Request): string {
-    const last = this.#prefix;
-    if (last !== null && samePrefix(last.of, request)) return last.text;
-    const { ttlMs, graceMs, reservedFences, queue } = request;
+/** The item of an attempt without the id and the actor, as scripts/fast-path.lua describes it. */
+class ItemParts {
+  readonly start: string;
+  readonly end: string;
+  readonly #of: Request;
+
+  constructor(request: Request, proc: string) {
+    const { ttlMs, graceMs, reservedFences, queue, label } = request;
     const times = pad(Math.ceil(ttlMs * 1_000), 12) + pad(Math.ceil((ttlMs + graceMs) * 1_000), 13);
     const life = lifeOf(ttlMs + graceMs).padStart(10, "0");
-    const text = `${queue ? "1" : "0"}${times}${life}${pad(reservedFences, 12)}`;
-    this.#prefix = { of: request, text };
-    return text;
+    this.#of = request;
+    this.start = `a${queue ? "1" : "0"}${times}${life}${pad(reservedFences, 12)}${PLAIN}`;
+    this.end = ` ${proc} ${labelText(label)} `;
   }
 
-  #labelOf(label: string): string {
-    if (this.#label.of !== label) this.#label = { of: label, text: labelText(label) };
-    return this.#label.text;
+  fits({ ttlMs, graceMs, reservedFences, queue, label }: Request): boolean {
+    const of = this.#of;
+    return (
+      of.ttlMs === ttlMs &&
+      of.graceMs === graceMs &&
+      of.reservedFences === reservedFences &&
+      of.queue === queue &&
+      of.label === label
+    );
   }
 }
 
@@ -263,15 +269,6 @@ function fail(jobs: readonly Job[], error: unknown): void {
     attempted?.(named, null);
     released?.(named, null);
   }
-}
-
-function samePrefix(a: Request, b: Request): boolean {
-  return (
-    a.ttlMs === b.ttlMs &&
-    a.graceMs === b.graceMs &&
-    a.reservedFences === b.reservedFences &&
-    a.queue === b.queue
-  );
 }
 
 function pad(number: number, digits: number): string {

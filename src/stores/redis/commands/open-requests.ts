@@ -47,6 +47,14 @@ export class OpenRequests {
     return known.unanswered === 0 ? 0 : known.notAfterMs;
   }
 
+  /**
+   * The server has released the request, and every attempt of it was answered: none can arrive late. Most
+   * requests end so. To remember their ids took a tenth of the time of a busy process.
+   */
+  released(id: string): void {
+    this.#open.delete(id);
+  }
+
   /** The server has ended the request. */
   ended(id: string): void {
     const known = this.#open.get(id);

@@ -32,7 +32,7 @@ const MOST_TRIES = 2;
 
 export class ScriptCommands implements Commands {
   readonly #env: CommandsEnv;
-  readonly #clocks = new ServerClocks();
+  readonly clocks: ServerClocks;
   /** The first arguments of every script. */
   readonly #head: readonly string[];
   /** A Cluster keeps the highest fence in the record, because a script with keys of two slots is refused. */
@@ -47,6 +47,11 @@ export class ScriptCommands implements Commands {
     this.#env = env;
     const { port, replicas } = env;
     const isCluster = port.slotOf !== undefined;
+    const { nodeOf } = port;
+    const { names } = env;
+    this.clocks = new ServerClocks(
+      nodeOf === undefined ? null : (key) => nodeOf.call(port, names.record(key)),
+    );
     this.#head = [env.names.channels, env.proc, String(CLAIM_MS), isCluster ? "0" : "1"];
     this.#clockKey = isCluster ? [] : [env.names.clock];
     const acknowledged = (): PerNode<ReplicaAck> | null =>
@@ -81,7 +86,6 @@ export class ScriptCommands implements Commands {
     io: CallContext & { readonly timeoutMs: number },
   ): Promise<AttemptAnswer<null>> {
     const { system } = this.#env;
-    const node = this.#nodeOf(request.keys[0] as string);
     const deadlineMs = system.monoMs() + io.timeoutMs;
     for (let tries = 0; ; tries += 1) {
       const notAfterMs = await this.notAfterMs(request.keys[0] as string, deadlineMs, io);
@@ -103,7 +107,7 @@ export class ScriptCommands implements Commands {
         throw error;
       }
       open.unanswered -= 1;
-      this.#clocks.learn(node, timeOf(said.reply), sentMs);
+      this.clocks.learn(request.keys[0] as string, timeOf(said.reply), sentMs);
       const answer = readAttempt(said.reply, request);
       if (answer === null) {
         if (tries + 1 < MOST_TRIES && system.monoMs() < deadlineMs) continue;
@@ -120,26 +124,18 @@ export class ScriptCommands implements Commands {
 
   /** The server's time at `deadlineMs` of our clock. Asks a server whose time is unknown. */
   async notAfterMs(key: string, deadlineMs: number, io: CallContext): Promise<number> {
-    const known = this.notAfterIfKnown(key, deadlineMs);
+    const known = this.clocks.at(key, deadlineMs);
     if (known !== null) return known;
     const name = this.#env.names.record(key);
     const sentMs = this.#env.system.monoMs();
     try {
       const [seconds, micros] = listOf(await this.#env.port.send(["TIME"], io, name)).map(textOf);
-      this.learnTime(key, Number(seconds) * 1_000 + Number(micros) / 1_000, sentMs);
+      this.clocks.learn(key, Number(seconds) * 1_000 + Number(micros) / 1_000, sentMs);
     } catch (error) {
       // Nothing was sent of the attempt itself.
       throw redisError(markUnsent(error), DOING.acquire, key);
     }
-    return this.notAfterIfKnown(key, deadlineMs) as number;
-  }
-
-  notAfterIfKnown(key: string, deadlineMs: number): number | null {
-    return this.#clocks.at(this.#nodeOf(key), deadlineMs);
-  }
-
-  learnTime(key: string, serverMs: number, sentMs: number): void {
-    this.#clocks.learn(this.#nodeOf(key), serverMs, sentMs);
+    return this.clocks.at(key, deadlineMs) as number;
   }
 
   async renew(items: readonly RenewItem<null>[], io: Io): Promise<RenewAnswer[]> {
@@ -260,12 +256,6 @@ export class ScriptCommands implements Commands {
 
   #records(keys: readonly string[]): string[] {
     return keys.map((key) => this.#env.names.record(key));
-  }
-
-  /** The server that this key is on. */
-  #nodeOf(key: string): string {
-    const { port, names } = this.#env;
-    return port.nodeOf === undefined ? "" : port.nodeOf(names.record(key));
   }
 
   async #run(

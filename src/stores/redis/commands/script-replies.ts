@@ -74,7 +74,8 @@ const BATCH_TIMES = /^\d{32}/;
 
 export function readBatch(reply: Reply, count: number): BatchReply {
   const parts = Array.isArray(reply) ? (reply as readonly Reply[]) : [reply];
-  const text = textOf(parts[0]);
+  const [first] = parts;
+  const text = typeof first === "string" ? first : textOf(first);
   if (text.length !== 32 + count || !BATCH_TIMES.test(text))
     throw new Error(`the script answered ${JSON.stringify(text.slice(0, 60))}`);
   const timeMs = Number(text.slice(0, 16)) / 1_000;
