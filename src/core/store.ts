@@ -159,6 +159,7 @@ export interface ClockJump {
   readonly jumpMs: number;
 }
 
+/** A notice of a store about one of its nodes. */
 export type StoreNotice = AbsenceNotice | ClockJump;
 
 /** The answer to an attempt whose keys are taken. */
@@ -178,6 +179,7 @@ export interface Busy {
   readonly nodes?: readonly NodeReason[];
 }
 
+/** The answer to one attempt. */
 export type AttemptAnswer<Cookie = unknown> =
   | { readonly granted: Grant<Cookie> }
   | { readonly busy: Busy }
@@ -225,6 +227,7 @@ export type RenewAnswer = { readonly clocks?: readonly ServerTime[] } &
  */
 export type LossReason = "expired" | "gone" | "revoked" | "max-hold" | "session" | "closed";
 
+/** Options of `OpenStore.release`. */
 export interface ReleaseOptions {
   /** The last used fence of each key. The store may grant the reserved fences above it again. */
   readonly lastFences: readonly bigint[];
@@ -266,6 +269,7 @@ export interface LockInfo {
   readonly nodes?: readonly NodeReason[];
 }
 
+/** Options of `OpenStore.revoke`. */
 export interface RevokeOptions {
   /** Revoke only the holder with this fence, also after a hand-off within its process. */
   readonly fence?: bigint;
@@ -273,6 +277,7 @@ export interface RevokeOptions {
   readonly force: boolean;
 }
 
+/** The answer to a revocation. `other-fence`: another holder has the key. */
 export type RevokeAnswer = "revoked" | "free" | "other-fence";
 
 /** A finding of `check` about the safety of the store. */

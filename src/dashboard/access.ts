@@ -7,6 +7,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { InvalidArgumentError } from "../core/errors.ts";
 
+/** Who may use the dashboard. See `DashboardOptions`. */
 export interface AccessOptions {
   readonly token?: string | undefined;
   readonly hosts?: readonly string[] | undefined;

@@ -9,6 +9,7 @@ import { StallMeter } from "./stall-meter.ts";
 const SLACK_MS = 2_000;
 const WAIT_STARTS_MS = 50;
 
+/** What a case at the level `api` works with. */
 export class ApiContext {
   readonly guarantees: Guarantees;
   readonly namespace: string = `t-${nodeSystem.randomId().slice(0, 12)}`;

@@ -29,21 +29,25 @@ interface CaseHead {
   readonly needs: readonly Need[];
 }
 
+/** A case that calls the methods of an open store. */
 export interface ContractCase extends CaseHead {
   readonly level: "contract";
   run(ctx: ContractContext): Promise<void>;
 }
 
+/** A case that calls `createLocks`. */
 export interface ApiCase extends CaseHead {
   readonly level: "api";
   run(ctx: ApiContext): Promise<void>;
 }
 
+/** A case that kills and stops child processes. */
 export interface ProcessCase extends CaseHead {
   readonly level: "process";
   run(ctx: ProcessContext): Promise<void>;
 }
 
+/** A case of the conformance suite. */
 export type Case = ContractCase | ApiCase | ProcessCase;
 
 /**
@@ -77,6 +81,7 @@ export interface Server {
   restart?(): Promise<void>;
 }
 
+/** The title of a case for a test runner: its sentence and its promises. */
 export function titleOf(one: Case): string {
   return `${one.sentence} (${one.promises.join(", ")})`;
 }

@@ -53,6 +53,7 @@ class ChildError extends Error {
   }
 }
 
+/** A child process that takes locks. */
 export class Child {
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();

@@ -10,6 +10,7 @@ export interface ChildSetup {
   readonly label: string;
 }
 
+/** The state of a lease in a child process. */
 export interface LeaseReport {
   /** Decimal strings by key. */
   readonly fences: Readonly<Record<string, string>>;
@@ -75,6 +76,7 @@ export interface Operations {
   close: { takes: Record<never, never>; gives: Record<never, never> };
 }
 
+/** The name of an operation of a child process. */
 export type Operation = keyof Operations;
 
 export interface Call {

@@ -21,6 +21,7 @@ const STEP_MS = 20;
 const REAL_SLACK_MS = 2_000;
 const VIRTUAL_SLACK_MS = 2 * STEP_MS;
 
+/** What a case at the level `contract` works with. */
 export class ContractContext {
   readonly guarantees: Guarantees;
   readonly namespace: string = `t-${nodeSystem.randomId().slice(0, 12)}`;

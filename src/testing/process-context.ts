@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { ApiContext } from "./api-context.ts";
 import { Child } from "./child-process.ts";
 
+/** What a case at the level `process` works with. */
 export class ProcessContext extends ApiContext {
   readonly #children: Child[] = [];
   #dir: string | null = null;

@@ -27,6 +27,7 @@ type OptionName =
   | "reservedFences"
   | "label"
   | "queue";
+/** Options of a request of a test client. */
 export type RequestOptions = Partial<Pick<Request, OptionName>>;
 
 const DEFAULTS: Required<RequestOptions> = {
@@ -41,6 +42,7 @@ const DEFAULTS: Required<RequestOptions> = {
   queue: true,
 };
 
+/** A client of the store contract. */
 export class TestClient {
   readonly store: OpenStore;
   /** The grant of the latest answer. */

@@ -6,6 +6,7 @@ import type { Guarantees } from "../../core/store.ts";
 export const CLAIM_MS = 1_000;
 export const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
+/** The guarantees of the local store. */
 export const localGuarantees: Guarantees = {
   // Within one boot. Each boot has a folder of its own, and only the wall clock keeps fences growing across
   // boots.

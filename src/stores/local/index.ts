@@ -43,6 +43,7 @@ export function local(options: LocalOptions = {}): LocalStore {
 
 const load = () => import("./store.ts");
 
+/** The store of a `local:` URL. */
 export function localByUrl(url: string): LocalStore {
   return local(optionsOfUrl(url));
 }

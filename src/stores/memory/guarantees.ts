@@ -6,6 +6,7 @@ import type { Guarantees } from "../../core/store.ts";
 export const CLAIM_MS = 1_000;
 const HEARTBEAT_MS: number = CLAIM_MS / 4;
 
+/** The guarantees of the memory store. */
 export const memoryGuarantees: Guarantees = {
   fence: "G3",
   ends: "lease",

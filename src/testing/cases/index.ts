@@ -28,6 +28,7 @@ import { sharedCases } from "./shared.ts";
 import { shutdownCases, shutdownProcessCases } from "./shutdown.ts";
 import { wakeCases } from "./wakes.ts";
 
+/** All cases of the conformance suite. */
 export const allCases: readonly Case[] = [
   ...exclusionCases,
   ...endCases,
