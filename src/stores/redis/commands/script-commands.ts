@@ -47,10 +47,9 @@ export class ScriptCommands implements Commands {
     this.#env = env;
     const { port, replicas } = env;
     const isCluster = port.slotOf !== undefined;
-    const { nodeOf } = port;
     const { names } = env;
     this.clocks = new ServerClocks(
-      nodeOf === undefined ? null : (key) => nodeOf.call(port, names.record(key)),
+      port.nodeOf === undefined ? null : (key) => port.nodeOf?.(names.record(key)) ?? "",
     );
     this.#head = [env.names.channels, env.proc, String(CLAIM_MS), isCluster ? "0" : "1"];
     this.#clockKey = isCluster ? [] : [env.names.clock];
