@@ -93,7 +93,7 @@ test("an old holder whose snapshot was taken before a later claim is refused all
   await guard(later, { id, fence: 8n });
   // MariaDB may say that the row has changed since the snapshot, or the guard that the fence is stale.
   await expect(guardRow(old, { table: "guarded", id, fence: 7n })).rejects.toThrow(
-    /let through fence 8|has changed/,
+    /accepted fence 8|has changed/,
   );
   await old.query("ROLLBACK");
 });
