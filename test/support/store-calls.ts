@@ -1,12 +1,17 @@
 // What tests need to ask an opened store directly: the surroundings of a call, requests, and patience.
 
+import { setMaxListeners } from "node:events";
 import type { Io, OpenStore, Request } from "../../src/core/store.ts";
 import { LockError } from "../../src/index.ts";
 import { nodeSystem } from "../../src/system/node.ts";
 
+const { signal } = nodeSystem.abortController?.() ?? new AbortController();
+// Each call of core has a signal of its own; in a test all calls share this one.
+setMaxListeners(0, signal);
+
 export const io: Io = {
   timeoutMs: 5_000,
-  signal: (nodeSystem.abortController?.() ?? new AbortController()).signal,
+  signal,
   sleep: (ms) => new Promise((resolve) => void nodeSystem.after(ms, resolve)),
 };
 
