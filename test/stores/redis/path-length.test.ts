@@ -10,6 +10,7 @@ import { RedisWorld } from "./fixture.ts";
 
 const MOST_FILES = 37;
 const MOST_FUNCTIONS = 192;
+const ROUNDS = 4;
 
 let world: RedisWorld;
 let locks: Locks;
@@ -43,12 +44,17 @@ it("crosses few files and functions for a lock that nobody else wants", async ()
     }
     return functions;
   };
-  await crossed();
-  // What timers run meanwhile does not belong to the call.
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  const idle = await crossed();
-  await locks.using("path", () => {});
-  const used = [...(await crossed())].filter(([name]) => !idle.has(name));
+  let used: [name: string, file: string][] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await crossed();
+    // What timers run meanwhile does not belong to the call.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const idle = await crossed();
+    await locks.using("path", () => {});
+    const now = [...(await crossed())].filter(([name]) => !idle.has(name));
+    // On a busy machine timers run during the call as well: the shortest path counts.
+    if (used.length === 0 || now.length < used.length) used = now;
+  }
   session.disconnect();
   const files = new Set(used.map(([, file]) => file));
   const names = used.map(([name]) => name).join("\n");

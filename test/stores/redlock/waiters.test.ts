@@ -34,8 +34,8 @@ it("waiters deep in the queue ask less often than the first, all are served (P14
   await sleep(4_000);
   const [before, beforeMs] = [await scriptsRun(), performance.now()];
   await sleep(2_000);
-  // The first asks four times per second. All together ask 24 times once their intervals have grown, and about
-  // 30 times before. A busy machine takes longer, and the waiters go on asking meanwhile.
+  // The first asks four times per second. All together ask 24 times once their intervals have grown, and
+  // about 30 times before. A busy machine takes longer, and the waiters go on asking meanwhile.
   const mostAsked = (): number => 2 * WAITERS * ((performance.now() - beforeMs) / 1_000);
   expect((await scriptsRun()) - before).toBeLessThan(mostAsked());
   await holder.release();
