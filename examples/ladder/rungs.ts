@@ -216,7 +216,7 @@ const failover: Rung = {
   name: "a replica takes over",
   pitfall: "replication is asynchronous: the new master has never heard of the lock, and grants it again",
   cure: "the fence: the new master's grant has a larger one, so the resource refuses the old holder; or replicas: n to wait for them",
-  proof: "docs/appendix/evidence.md, server-wipe and failover; docs/stores/redis.md",
+  proof: "test/stores/redis/failover.long.test.ts; docs/stores/redis.md",
   async climb({ redis, url, locks, forget }) {
     await scripted.lock(redis, "naive:7", "A", 60_000);
     const old = createLocks(url);

@@ -12,8 +12,8 @@
 //
 // A holder ends between the call of release and its answer. If release was not answered, if the holder was
 // lost or if its process died, the store may keep the key for any time after that. A request without an
-// outcome may have been granted or not. Both can only make "busy" right: a try is told "busy" wrongly if
-// nobody can have had the key, or have been in its queue, between its call and its answer.
+// outcome may have been granted or not. Both can only make "busy" right: the answer "busy" is wrong if
+// nobody can have had the key, or have been in its queue, between the call and its answer.
 //
 // The cost is n log n: 25 to 80 ms for 10,000 events.
 

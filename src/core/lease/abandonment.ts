@@ -17,8 +17,8 @@
 // 5. At most 10,000 ids wait. A further id replaces the one whose lease ends first.
 //
 // With n ids waiting, `add` and the drop of rule 5 cost O(log n), and a batch of 100 costs O(100 log n).
-// At n = 10,000 the list takes about 5 MB, `add` takes microseconds, and a store that is back is told of
-// all ids in about 5 s.
+// At n = 10,000 the list takes about 5 MB, `add` takes microseconds, and a store that is back gets
+// all ids within about 5 s.
 
 import { type Caller, callTimeoutMs } from "../util/store-call.ts";
 import { DueQueue } from "../util/due-queue.ts";

@@ -233,7 +233,7 @@ function shareFolder(path: string, directory: LockDirectory, fds: number[]): str
   const isOurs = fstatSync(fd).uid === process.geteuid?.() && readdirSync(base).length === 0;
   if (!isOurs) throw notOurs(path, "it is not the folder that was just made");
   const bits = sharedBits(directory);
-  // Whoever may read and write a file of the folder may also search the folder.
+  // Users who may read and write a file of the folder may also search the folder.
   fchmodSync(fd, (directory.stats.mode & 0o2000) | 0o700 | bits | ((bits & 0o044) >> 2));
   return base;
 }

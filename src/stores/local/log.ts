@@ -13,8 +13,8 @@
 //
 // How a log is replaced (log.<n> by log.<n+1>):
 // 1. A process that finds the log too long appends a `seal`. Lines after the seal are void.
-// 2. Whoever reads the seal writes the live records to a draft, checks that log.<n> still exists, and
-//    links the draft as log.<n+1>. EEXIST means that another process was faster.
+// 2. Each process that reads the seal writes the live records to a draft, checks that log.<n> still exists,
+//    and links the draft as log.<n+1>. EEXIST means that another process was faster.
 // 3. The process whose link succeeded removes old logs, the oldest first, each after the drafts up to its
 //    number. A draft of a stopped process is therefore gone before its number could be linked a second
 //    time.
